@@ -1,0 +1,114 @@
+"""Ranked lists: what a scorer makes of a dataset, and all that the shortlist environments run on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from toolpick.datasets import Dataset
+from toolpick.errors import InputError
+from toolpick.scorers import Scorer
+from toolpick.scorers.cache import cached_scores
+
+SCORE_LIMIT = 1e6  # observation bounds must be finite; no scorer we know comes near it
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings:
+    """Q queries, each with all N tools in falling order of score. Immutable: arrays are read-only.
+
+    Attributes:
+        tool_names: N names, in registry order.
+        query_ids: Q ids.
+        query_texts: Q request texts.
+        order: (Q, N) int, registry index of the tool at each rank.
+        scores: (Q, N) float, non-increasing along the ranks.
+        relevant: (Q, N) bool, whether the tool at each rank is relevant: the label.
+    """
+
+    tool_names: tuple[str, ...]
+    query_ids: tuple[str, ...]
+    query_texts: tuple[str, ...]
+    order: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    relevant: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        for array in (self.order, self.scores, self.relevant):
+            array.flags.writeable = False
+
+    def __deepcopy__(self, memo: Any) -> Rankings:
+        return self  # immutable; gymnasium.make deep-copies its arguments
+
+    @property
+    def n_tools(self) -> int:
+        """N."""
+        return len(self.tool_names)
+
+    @property
+    def n_queries(self) -> int:
+        """Q."""
+        return len(self.query_ids)
+
+    @cached_property
+    def n_relevant(self) -> NDArray[np.int64]:
+        """(Q,) relevant tools of each query, R."""
+        return self.relevant.sum(axis=1)
+
+    @cached_property
+    def first_relevant_rank(self) -> NDArray[np.int64]:
+        """(Q,) 1-based rank of the first relevant tool."""
+        return self.relevant.argmax(axis=1) + 1
+
+    def subset(self, queries: ArrayLike) -> Rankings:
+        """The rankings of some queries, by integer position, in the order given."""
+        rows = np.asarray(queries, dtype=np.int64)
+        return Rankings(
+            self.tool_names,
+            tuple(self.query_ids[row] for row in rows),
+            tuple(self.query_texts[row] for row in rows),
+            self.order[rows],
+            self.scores[rows],
+            self.relevant[rows],
+        )
+
+
+def rank(dataset: Dataset, scorer: Scorer) -> Rankings:
+    """Score every tool for every query and sort; ties keep registry order.
+
+    Raises:
+        InputError: the scorer returns another shape than (Q, N), a NaN, or a score beyond 1e6 in magnitude.
+    """
+    scores = np.asarray(cached_scores(dataset.corpus, scorer), dtype=np.float64)
+    _check_scores(scores, dataset, type(scorer).__name__)
+    order = np.argsort(-scores, axis=1, kind="stable")
+    column = {tool.name: index for index, tool in enumerate(dataset.tools)}
+    labels = np.zeros(scores.shape, dtype=bool)
+    for row, query in enumerate(dataset.queries):
+        labels[row, [column[name] for name in query.relevant]] = True
+    return Rankings(
+        tuple(tool.name for tool in dataset.tools),
+        tuple(query.id for query in dataset.queries),
+        tuple(query.text for query in dataset.queries),
+        order,
+        np.take_along_axis(scores, order, axis=1),
+        np.take_along_axis(labels, order, axis=1),
+    )
+
+
+def _check_scores(scores: NDArray[np.float64], dataset: Dataset, scorer: str) -> None:
+    shape = (len(dataset.queries), len(dataset.tools))
+    if scores.shape != shape:
+        raise InputError(f"scorer {scorer} returned shape {scores.shape} on {dataset.name}, expected {shape}")
+    bad = np.argwhere(~(np.abs(scores) <= SCORE_LIMIT))  # catches NaN and infinities too
+    if bad.size:
+        row, column = bad[0]
+        raise InputError(
+            f"scorer {scorer} gave {scores[row, column]} to tool {dataset.tools[column].name!r} for query "
+            f"{dataset.queries[row].id!r} of {dataset.name} ({len(bad)} such); scores must be finite and within "
+            f"±{SCORE_LIMIT:g}"
+        )
