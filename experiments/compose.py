@@ -1,0 +1,83 @@
+"""From yaml to a plain configuration, the same for the command line and for programs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from toolpick.errors import InputError
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
+GROUPS = ("dataset", "scorer", "split", "observation", "reward", "agent")
+NOT_IDENTITY = ("outputs", "progress", "tensorboard", "hydra")
+
+Config = dict[str, Any]
+
+
+def composed(overrides: Sequence[str] = (), *, config_name: str = "config") -> Config:
+    """The configuration that these overrides make, as the command line would make it."""
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose(config_name, overrides=list(overrides), return_hydra_config=True)
+    return resolved(cfg, cfg.hydra.runtime.choices)
+
+
+def resolved(cfg: DictConfig, choices: Mapping[str, Any]) -> Config:
+    """A plain dictionary with interpolations resolved, and under `names` the variant chosen in each group."""
+    try:
+        content = {key: OmegaConf.to_container(cfg, resolve=True)[key] for key in _own_keys(cfg)}  # pyright: ignore
+    except OmegaConfBaseException as error:
+        raise InputError(f"configuration: {error}") from error
+    missing = [key for key in _leaves(content) if key[1] == "???"]
+    if missing:
+        raise InputError(f"configuration: {missing[0][0]} must be given, e.g. {missing[0][0]}=VALUE")
+    return content | {"names": {group: choices[group] for group in GROUPS}}
+
+
+def overridden(config: Config, overrides: Sequence[str]) -> Config:
+    """A recorded configuration with some keys or whole groups replaced, e.g. `scorer=bm25` or `max_depth=20`."""
+    cfg = OmegaConf.create(config)
+    OmegaConf.set_struct(cfg, True)
+    names = dict(config["names"])
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals:
+            raise InputError(f"override {override!r} is not of the form key=value")
+        try:
+            if key in GROUPS:
+                path = CONF / key / f"{value}.yaml"
+                if not path.is_file():
+                    known = sorted(file.stem for file in path.parent.glob("*.yaml"))
+                    raise InputError(f"no variant {value!r} of {key}; there are {known}")
+                names[key] = value
+                cfg[key] = OmegaConf.load(path)
+            else:
+                OmegaConf.update(cfg, key, yaml.safe_load(value), merge=False)
+        except OmegaConfBaseException as error:
+            raise InputError(f"override {override!r}: {error}") from error
+    return resolved(cfg, names)
+
+
+def identity(config: Config) -> str:
+    """A run's id: a hash of everything in its configuration that can change a result."""
+    counted = {key: value for key, value in config.items() if key not in NOT_IDENTITY}
+    return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _own_keys(cfg: DictConfig) -> list[str]:
+    return [str(key) for key in cfg if key not in ("hydra", "experiment", "names")]
+
+
+def _leaves(node: Any, path: str = "") -> list[tuple[str, Any]]:
+    if isinstance(node, dict):
+        return [leaf for key, value in node.items() for leaf in _leaves(value, f"{path}.{key}".strip("."))]
+    return [(path, node)]

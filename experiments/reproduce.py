@@ -1,0 +1,132 @@
+"""The first experiment, whole: `make reproduce`.
+
+Every agent under every reward on the real BFCL registry, five seeds with a random split each; a table, three
+figures, and the paired comparison of the trained DQN with the best fixed depth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from experiments import figures
+from experiments.collect import collect
+from experiments.compose import Config, composed
+from experiments.record import Run
+from experiments.stats import Estimate, mean_interval, paired_bootstrap
+from experiments.sweep import sweep
+from toolpick.errors import InputError
+
+REWARDS = ("bor", "f1", "f1_scaled")
+SEEDS = tuple(range(5))
+AGENTS = (  # the slow ones first, so that two workers end together
+    ("agent=dqn",),
+    ("agent=q_learning",),
+    ("agent=best_fixed_depth",),
+    *(("agent=fixed_depth", f"agent.depth={depth}") for depth in (1, 3, 5, 10, 50)),
+    ("agent=clairvoyant",),
+)
+_MEASURES = ("coverage", "mean_depth", "bor_bits", "mean_bor_reward", "mean_f1")
+
+
+def configs(outputs: str, *, seeds: Sequence[int] = SEEDS, extra: Sequence[str] = ()) -> list[Config]:
+    """Every configuration of the experiment, slow agents first."""
+    return [
+        composed([*agent, f"reward={reward}", f"outputs={outputs}", *extra]) | {"seed": seed}
+        for agent in AGENTS
+        for reward in REWARDS
+        for seed in seeds
+    ]
+
+
+def comparisons(runs: Sequence[Run]) -> pd.DataFrame:
+    """Each learned agent against the best fixed depth of the same reward: paired, on mean BoR reward and F1."""
+    table = []
+    for agent in ("dqn", "q_learning"):
+        for reward in REWARDS:
+            ours, theirs = _rows(runs, agent, reward), _rows(runs, "best_fixed_depth", reward)
+            for measure in ("bor_reward", "f1"):
+                found = paired_bootstrap(ours, theirs, measure)
+                key = {"agent": agent, "against": "best_fixed_depth", "reward": reward, "measure": measure}
+                table.append(key | {"difference": found.value, "low": found.low, "high": found.high})
+    return pd.DataFrame(table)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--outputs", default="outputs", help="folder for runs and results")
+    parser.add_argument("--workers", type=int, default=2, help="processes; results do not depend on it")
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many seeds")
+    parser.add_argument("overrides", nargs="*", help="key=value for every run, as for experiments.run")
+    arguments = parser.parse_args()
+    start = time.perf_counter()
+    try:
+        todo = configs(arguments.outputs, seeds=range(arguments.seeds), extra=arguments.overrides)
+        runs = sweep(todo, workers=arguments.workers, title="reproduce")
+    except InputError as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        print("interrupted: finished runs are kept; the same command goes on from them", file=sys.stderr)
+        sys.exit(130)
+    folder = Path(arguments.outputs) / "reproduce"
+    report(runs, folder)
+    print(f"\n{len(runs)} runs in {time.perf_counter() - start:.0f} s; tables and figures are in {folder}")
+
+
+def report(runs: Sequence[Run], folder: Path) -> None:
+    """Write the tables and figures, and print the tables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table = collect(runs)
+    table.to_csv(folder / "shortlist.csv", index=False)
+    compared = comparisons(runs)
+    compared.to_csv(folder / "comparisons.csv", index=False)
+    figures.coverage_against_depth(table, folder / "coverage_against_depth.png")
+    figures.depth_by_difficulty(table, folder / "depth_by_difficulty.png")
+    learned = [run for run in runs if run.meta["names"]["agent"] in ("dqn", "q_learning")]
+    figures.learning_curves(learned, folder / "learning_curves.png")
+    print("\nHeld-out queries: mean [95 % t interval over seeds]")
+    print(summary_table(table).to_string(index=False))
+    print("\nDifference to the best fixed depth: [95 % paired bootstrap over query ids and splits]")
+    print(_printable(compared).to_string(index=False))
+
+
+def summary_table(table: pd.DataFrame) -> pd.DataFrame:
+    """A row an agent and reward: mean and interval over seeds of the main measures, as text."""
+    lines = []
+    for (agent, reward), group in table.groupby(["agent", "reward"], sort=False):
+        cells = {measure: _text(mean_interval(group[measure])) for measure in _MEASURES}
+        lines.append({"agent": agent, "reward": reward, "seeds": len(group)} | cells)
+    return pd.DataFrame(lines)
+
+
+def _rows(runs: Sequence[Run], agent: str, reward: str) -> list[pd.DataFrame]:
+    from toolpick import metrics
+
+    chosen = [r for r in runs if (r.meta["names"]["agent"], r.meta["names"]["reward"]) == (agent, reward)]
+    frames = []
+    for run in sorted(chosen, key=lambda run: run.config["seed"]):
+        rows = run.rows()
+        chance = metrics.p_rand(rows["n_tools"], rows["n_relevant"], rows["depth"])
+        rows["bor_reward"] = metrics.bor_reward(rows["hits"] > 0, chance)
+        rows["f1"] = metrics.f1(rows["hits"], rows["n_relevant"], rows["depth"])
+        frames.append(rows)
+    return frames
+
+
+def _text(estimate: Estimate) -> str:
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+
+
+def _printable(compared: pd.DataFrame) -> pd.DataFrame:
+    intervals = [_text(Estimate(*row)) for row in compared[["difference", "low", "high"]].to_numpy()]
+    return compared.drop(columns=["low", "high"]).assign(difference=intervals)
+
+
+if __name__ == "__main__":
+    main()

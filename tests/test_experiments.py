@@ -1,0 +1,262 @@
+"""From the command line to tables and figures, on tiny data: one run end to end for each entry point."""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+from experiments import record, reproduce
+from experiments.collect import collect, summarize
+from experiments.compose import composed
+from experiments.play import replay
+from experiments.record import open_run, open_runs, recording
+from experiments.run import execute
+from experiments.sweep import sweep
+from toolpick import InputError
+from toolpick.metrics import bor_reward, p_rand
+from toolpick_agents.evaluation import COLUMNS
+
+ROOT = Path(__file__).resolve().parents[1]
+TINY = [
+    "dataset=synthetic",
+    "dataset.n_tools=20",
+    "dataset.n_queries=60",
+    "scorer=given",
+    "max_depth=10",
+    "curve_every=200",
+    "progress=false",
+]
+TINY_DQN = ["agent=dqn", "agent.total_timesteps=600", "agent.algorithm.learning_starts=64"]
+TINY_Q = ["agent=q_learning", "agent.total_timesteps=1000"]
+TIMING = ["train_seconds"]
+
+
+def command(module, *words, **options):
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", module, *map(str, words)],
+        capture_output=True, text=True, timeout=300, env=environment, **options,
+    )  # fmt: skip
+
+
+def tiny(outputs, *overrides):
+    return composed([*TINY, f"outputs={outputs}", *overrides])
+
+
+@pytest.fixture(scope="module")
+def dqn_run(tmp_path_factory):
+    return execute(tiny(tmp_path_factory.mktemp("dqn"), *TINY_DQN))
+
+
+def test_a_run_records_rows_curve_agent_and_its_circumstances(dqn_run):
+    rows, curves, meta = dqn_run.rows(), dqn_run.curves(), dqn_run.meta
+    assert list(rows.columns) == COLUMNS
+    assert len(rows) == 18  # 30 % of 60
+    assert list(curves.columns) == ["step", "return", "depth", "coverage"]
+    assert curves["step"].iloc[-1] == 600
+    assert len(curves) == 4
+    assert set(meta) >= {"id", "config", "names", "git", "versions", "code", "data", "train_seconds", "oracle"}
+    assert meta["names"]["agent"] == "dqn"
+    assert (dqn_run.folder / "agent" / "model.zip").is_file()
+    assert dqn_run.folder.name == meta["id"]
+
+
+def test_pay_and_return_can_be_recomputed_from_the_raw_facts(dqn_run):
+    rows = dqn_run.rows()
+    chance = p_rand(rows["n_tools"], rows["n_relevant"], rows["depth"])
+    assert rows["pay"].tolist() == pytest.approx(bor_reward(rows["hits"] > 0, chance).tolist())
+    cost = 0.01 * (rows["depth"] - 1)
+    assert rows["return"].tolist() == pytest.approx((rows["pay"] - cost).tolist())
+
+
+def test_a_finished_run_is_not_repeated_but_for_new_code_or_data(tmp_path, monkeypatch):
+    config = tiny(tmp_path, "agent=best_fixed_depth")
+    first = execute(config)
+    stamp = (first.folder / "run.json").stat().st_mtime_ns
+    assert execute(config).meta == first.meta
+    assert (first.folder / "run.json").stat().st_mtime_ns == stamp
+    monkeypatch.setattr("experiments.run.code_hash", lambda: "other")
+    monkeypatch.setattr(record, "code_hash", lambda: "other")
+    assert execute(config).meta["code"] == "other"
+    assert len(open_runs(tmp_path / "runs")) == 1
+
+
+def test_a_replayed_agent_gives_the_recorded_rows(dqn_run):
+    assert_frame_equal(replay(dqn_run), dqn_run.rows())
+
+
+def test_a_trained_agent_plays_other_data_but_never_what_it_learned_on(dqn_run):
+    other = replay(dqn_run, ["dataset.seed=7", "dataset.n_queries=30"])
+    assert len(other) == 9
+    for refused, message in (
+        (["seed=1"], "were trained on"),
+        (["split.test_share=0.6"], "were trained on"),
+        (["agent=q_learning"], "keeps its agent"),
+        (["observation=notebook"], "keeps its observation"),
+    ):
+        with pytest.raises(InputError, match=message):
+            replay(dqn_run, refused)
+
+
+def test_the_same_seed_gives_the_same_rows_for_any_number_of_workers(tmp_path):
+    tables = []
+    for workers in (1, 2):
+        configs = [
+            tiny(tmp_path / str(workers), f"seed={seed}", *agent) for agent in (TINY_DQN, TINY_Q) for seed in (0, 1)
+        ]
+        runs = sweep(configs, workers=workers)
+        assert [run.config["seed"] for run in runs] == [0, 1, 0, 1]
+        tables.append((collect(runs).drop(columns=TIMING), pd.concat([run.rows() for run in runs])))
+        curves = pd.concat([run.curves() for run in runs])
+        tables[-1] = (*tables[-1], curves)
+    for one, two in zip(*tables, strict=True):
+        assert_frame_equal(one, two)
+
+
+def test_a_summary_by_hand():
+    rows = pd.DataFrame(
+        {
+            "query_id": ["a", "b", "c", "d"],
+            "depth": [1, 2, 4, 4],
+            "hits": [1, 1, 0, 1],
+            "n_relevant": 1,
+            "n_tools": 8,
+            "first_relevant_rank": [1, 2, 7, 4],
+            "pay": 0.0,
+            "return": [1.0, 2.0, 3.0, 4.0],
+        }
+    )
+    summary = summarize(rows)
+    assert summary["coverage"] == 0.75
+    assert summary["mean_depth"] == 2.75
+    assert summary["bor_bits"] == pytest.approx(np.log2(0.75 / (2.75 / 8)))
+    assert summary["mean_bor_reward"] == pytest.approx((3 + 2 + 0 + 1) / 4)
+    assert summary["mean_f1"] == pytest.approx((1 + 2 / 3 + 0 + 2 / 5) / 4)
+    assert summary["mean_return"] == 2.5
+    assert (summary["queries_medium"], summary["coverage_medium"], summary["depth_medium"]) == (2, 1.0, 3.0)
+    assert (summary["queries_hard"], summary["coverage_hard"]) == (1, 0.0)
+    assert summary["queries_very_hard"] == 0
+    assert np.isnan(summary["depth_very_hard"])
+
+
+def test_the_command_line_runs_sweeps_collects_and_plays(tmp_path):
+    out = f"outputs={tmp_path}"
+    done = command("experiments.run", *TINY, out, *TINY_Q, "tensorboard=true")
+    assert done.returncode == 0, done.stderr
+    folder = Path(done.stdout.split()[0])
+    assert re.search(r"coverage 0\.\d+ at depth \d", done.stdout)
+    assert (folder / "agent" / "q_table.csv").is_file()
+    assert list((tmp_path / "tensorboard" / folder.name).rglob("events*"))
+    done = command("experiments.run", "-m", *TINY, out, "agent=best_fixed_depth", "reward=bor,f1", "seed=range(2)")
+    assert done.returncode == 0, done.stderr
+    assert len(open_runs(tmp_path / "runs")) == 5
+    done = command("experiments.collect", tmp_path / "runs", "-o", tmp_path / "table.csv")
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(tmp_path / "table.csv")
+    assert table.groupby(["agent", "reward"]).size().to_dict() == {
+        ("best_fixed_depth", "bor"): 2, ("best_fixed_depth", "f1"): 2, ("q_learning", "bor"): 1,
+    }  # fmt: skip
+    done = command("experiments.play", folder, "--show", 2)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("---- cut ----") == 2
+    recorded = table.set_index("run_id").loc[folder.name]
+    assert f"{recorded['coverage']:.4f}" in done.stdout
+
+
+def test_reproduce_writes_its_table_and_figures(tmp_path):
+    overrides = [word for word in TINY if not word.startswith("max_depth")] + [
+        "dataset.n_tools=120",
+        "max_depth=100",
+    ]
+    # Every agent of the real experiment, with training cut short.
+    configs = reproduce.configs(str(tmp_path), seeds=(0, 1), extra=overrides)
+    for config in configs:
+        if "total_timesteps" in config["agent"]:
+            config["agent"] |= {"total_timesteps": 400}
+    runs = sweep(configs, workers=2)
+    reproduce.report(runs, tmp_path / "reproduce")
+    table = pd.read_csv(tmp_path / "reproduce" / "shortlist.csv")
+    promised = "dataset,scorer,agent,reward,seed,n_tools,n_queries,coverage,mean_depth,bor_bits,mean_bor_reward,mean_f1"
+    assert list(table.columns[:12]) == promised.split(",")
+    assert {f"{kind}_{b}" for kind in ("coverage", "depth") for b in ("easy", "medium", "hard", "very_hard")} <= set(
+        table
+    )
+    agents = {"dqn", "q_learning", "best_fixed_depth", "clairvoyant", *(f"fixed_{k}" for k in (1, 3, 5, 10, 50))}
+    assert set(table["agent"]) == agents
+    assert len(table) == len(agents) * 3 * 2
+    assert len(pd.read_csv(tmp_path / "reproduce" / "comparisons.csv")) == 12
+    for name in ("coverage_against_depth", "depth_by_difficulty", "learning_curves"):
+        assert (tmp_path / "reproduce" / f"{name}.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["agent=fixed_depth", "agent.depth=0"], r"^error: agent fixed_depth: depth must be in 1\.\.10"),
+        (["agent=fixed_depth", "agent.depth=11"], r"^error: agent fixed_depth: depth must be in 1\.\.10"),
+        (["max_depth=21"], r"^error: max_depth must be a whole number in 1\.\.20"),
+        (["max_depth=0"], r"^error: max_depth must be a whole number in 1\.\.20"),
+        (["dataset=jsonl", "~dataset.n_tools"], ""),
+        (["agent=nobody"], "Could not find 'agent/nobody'"),
+        (["sed=1"], "Key 'sed' is not in struct"),
+        (["dataset.n_queries=2"], "the split leaves no .* queries"),
+        (["scorer=bm25", "dataset.found_at={1: 2.0}"], "found_at must rise"),
+    ],
+)
+def test_bad_input_ends_with_a_message_and_nothing_half_written(tmp_path, words, message):
+    done = command("experiments.run", *TINY, f"outputs={tmp_path}", "agent=best_fixed_depth", *words)
+    assert done.returncode != 0
+    assert re.search(message, done.stderr, re.MULTILINE), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.rglob("*.json"))
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_commands_on_a_folder_without_runs_say_so(tmp_path):
+    for module in ("experiments.collect", "experiments.play"):
+        done = command(module, tmp_path)
+        assert done.returncode == 1
+        assert "no finished run" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path):
+    """The operating system refuses to write past 200 bytes a file."""
+
+    def full():
+        import signal
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+
+    done = command("experiments.run", *TINY, f"outputs={tmp_path}", "agent=best_fixed_depth", preexec_fn=full)
+    assert done.returncode == 2
+    assert re.search(r"^error: cannot write run .*; nothing was kept", done.stderr, re.MULTILINE), done.stderr
+    assert not list((tmp_path / "runs").iterdir())
+
+
+def _interrupted(folder):
+    with recording(folder) as scratch:
+        (scratch / "run.json").write_text(json.dumps({"id": "new"}))
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_recording_leaves_the_old_run_and_no_scraps(tmp_path):
+    folder = tmp_path / "runs" / "id"
+    with recording(folder) as scratch:
+        (scratch / "run.json").write_text(json.dumps({"id": "old"}))
+    with pytest.raises(KeyboardInterrupt):
+        _interrupted(folder)
+    assert open_run(folder).meta == {"id": "old"}
+    with recording(folder) as scratch:
+        (scratch / "run.json").write_text(json.dumps({"id": "new"}))
+    assert open_run(folder).meta == {"id": "new"}
+    assert [path.name for path in folder.parent.iterdir()] == ["id"]
