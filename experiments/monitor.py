@@ -14,7 +14,7 @@ from toolpick.shortlist_rules import ShortlistRules
 from toolpick_agents import Agent
 from toolpick_agents.evaluation import evaluate
 
-CURVE_COLUMNS = ["step", "return", "depth", "coverage"]
+CURVE_COLUMNS = ["step", "return", "pay", "depth", "coverage"]
 
 
 class CurveMonitor:
@@ -60,11 +60,12 @@ class CurveMonitor:
         point = {
             "step": step,
             "return": float(rows["return"].mean()),
+            "pay": float(rows["pay"].mean()),
             "depth": float(rows["depth"].mean()),
             "coverage": float((rows["hits"] > 0).mean()),
         }
         self._points.append(point)
-        shown = {key: f"{value:.3f}" for key, value in point.items() if key != "step"}
+        shown = {key: f"{point[key]:.3f}" for key in ("return", "depth", "coverage")}
         self._bar.set_postfix(shown, refresh=False)
         self._bar.update(min(step, self._bar.total or step) - self._bar.n)
         if self._writer is not None:

@@ -31,23 +31,22 @@ AGENTS = (  # the slow ones first, so that two workers end together
     *(("agent=fixed_depth", f"agent.depth={depth}") for depth in (1, 3, 5, 10, 50)),
     ("agent=clairvoyant",),
 )
+_LEARNED = ("dqn", "q_learning")
 _MEASURES = ("coverage", "mean_depth", "bor_bits", "mean_bor_reward", "mean_f1")
 
 
 def configs(outputs: str, *, seeds: Sequence[int] = SEEDS, extra: Sequence[str] = ()) -> list[Config]:
     """Every configuration of the experiment, slow agents first."""
-    return [
-        composed([*agent, f"reward={reward}", f"outputs={outputs}", *extra]) | {"seed": seed}
-        for agent in AGENTS
-        for reward in REWARDS
-        for seed in seeds
+    bases = [
+        composed([*agent, f"reward={reward}", f"outputs={outputs}", *extra]) for agent in AGENTS for reward in REWARDS
     ]
+    return [base | {"seed": seed} for base in bases for seed in seeds]
 
 
 def comparisons(runs: Sequence[Run]) -> pd.DataFrame:
     """Each learned agent against the best fixed depth of the same reward: paired, on mean BoR reward and F1."""
     table = []
-    for agent in ("dqn", "q_learning"):
+    for agent in _LEARNED:
         for reward in REWARDS:
             ours, theirs = _rows(runs, agent, reward), _rows(runs, "best_fixed_depth", reward)
             for measure in ("bor_reward", "f1"):
@@ -86,22 +85,33 @@ def report(runs: Sequence[Run], folder: Path) -> None:
     table.to_csv(folder / "shortlist.csv", index=False)
     compared = comparisons(runs)
     compared.to_csv(folder / "comparisons.csv", index=False)
-    figures.coverage_against_depth(table, folder / "coverage_against_depth.png")
-    figures.depth_by_difficulty(table, folder / "depth_by_difficulty.png")
-    learned = [run for run in runs if run.meta["names"]["agent"] in ("dqn", "q_learning")]
-    figures.learning_curves(learned, folder / "learning_curves.png")
-    print("\nHeld-out queries: mean [95 % t interval over seeds]")
+    figures.draw(runs, folder)
+    print("\nHeld-out queries: mean over seeds ± half of the 95 % t interval")
     print(summary_table(table).to_string(index=False))
+    learned = table[table["agent"].isin(_LEARNED)]
+    deepest = learned.sort_values("mean_depth").iloc[-1]
+    cap = runs[0].config["max_depth"]
+    print(
+        f"\nLargest mean depth of a learned agent in any run: {deepest['mean_depth']:.2f} "
+        f"({deepest['agent']}, {deepest['reward']}, seed {deepest['seed']}); the cap is {cap} for every agent"
+    )
     print("\nDifference to the best fixed depth: [95 % paired bootstrap over query ids and splits]")
     print(_printable(compared).to_string(index=False))
 
 
 def summary_table(table: pd.DataFrame) -> pd.DataFrame:
-    """A row an agent and reward: mean and interval over seeds of the main measures, as text."""
+    """A row an agent and reward: mean over seeds and half its 95 % t interval, as text.
+
+    An agent that did the same under every reward is one row, with reward "any".
+    """
     lines = []
-    for (agent, reward), group in table.groupby(["agent", "reward"], sort=False):
-        cells = {measure: _text(mean_interval(group[measure])) for measure in _MEASURES}
-        lines.append({"agent": agent, "reward": reward, "seeds": len(group)} | cells)
+    for agent, runs in table.groupby("agent", sort=False):
+        cells = {}
+        for reward, group in runs.groupby("reward", sort=False):
+            cells[reward] = {"seeds": len(group)} | {m: _half_width(mean_interval(group[m])) for m in _MEASURES}
+        if len(cells) > 1 and len({tuple(cell.values()) for cell in cells.values()}) == 1:
+            cells = {"any": next(iter(cells.values()))}
+        lines += [{"agent": agent, "reward": reward} | cell for reward, cell in cells.items()]
     return pd.DataFrame(lines)
 
 
@@ -117,6 +127,10 @@ def _rows(runs: Sequence[Run], agent: str, reward: str) -> list[pd.DataFrame]:
         rows["f1"] = metrics.f1(rows["hits"], rows["n_relevant"], rows["depth"])
         frames.append(rows)
     return frames
+
+
+def _half_width(estimate: Estimate) -> str:
+    return f"{estimate.value:.3f} ± {estimate.high - estimate.value:.3f}"
 
 
 def _text(estimate: Estimate) -> str:

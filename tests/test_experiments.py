@@ -20,6 +20,7 @@ from experiments.play import replay
 from experiments.record import open_run, open_runs, recording
 from experiments.run import execute
 from experiments.sweep import sweep
+from experiments.tune import tune
 from toolpick import InputError
 from toolpick.metrics import bor_reward, p_rand
 from toolpick_agents.evaluation import COLUMNS
@@ -60,7 +61,7 @@ def test_a_run_records_rows_curve_agent_and_its_circumstances(dqn_run):
     rows, curves, meta = dqn_run.rows(), dqn_run.curves(), dqn_run.meta
     assert list(rows.columns) == COLUMNS
     assert len(rows) == 18  # 30 % of 60
-    assert list(curves.columns) == ["step", "return", "depth", "coverage"]
+    assert list(curves.columns) == ["step", "return", "pay", "depth", "coverage"]
     assert curves["step"].iloc[-1] == 600
     assert len(curves) == 4
     assert set(meta) >= {"id", "config", "names", "git", "versions", "code", "data", "train_seconds", "oracle"}
@@ -195,6 +196,34 @@ def test_reproduce_writes_its_table_and_figures(tmp_path):
     assert len(pd.read_csv(tmp_path / "reproduce" / "comparisons.csv")) == 12
     for name in ("coverage_against_depth", "depth_by_difficulty", "learning_curves"):
         assert (tmp_path / "reproduce" / f"{name}.png").stat().st_size > 10_000
+
+
+def test_tune_ranks_settings_by_their_validation_pay(tmp_path):
+    swept = [*TINY, f"outputs={tmp_path}", "agent=q_learning", "agent.total_timesteps=400,800", "gamma=1,0.5"]
+    table = tune(swept, seeds=2)
+    assert len(table) == 4
+    assert table["pay"].is_monotonic_decreasing
+    assert set(table["settings"]) == {
+        f"agent.total_timesteps={steps} gamma={gamma}" for steps in (400, 800) for gamma in (1, 0.5)
+    }
+    runs = [run for run in open_runs(tmp_path / "runs") if run.config["gamma"] == 1]
+    lasts = [run.curves()["pay"].iloc[-1] for run in runs if run.config["agent"]["total_timesteps"] == 400]
+    assert len(lasts) == 2
+    shown = table.loc[table["settings"] == "agent.total_timesteps=400 gamma=1", "pay"]
+    assert shown.tolist() == pytest.approx([np.mean(lasts)])
+    with pytest.raises(InputError, match="does not learn"):
+        tune([*TINY, f"outputs={tmp_path}", "agent=fixed_depth"], seeds=1)
+
+
+def test_the_tune_and_figures_commands(tmp_path):
+    done = command("experiments.tune", *TINY, f"outputs={tmp_path}", *TINY_Q, "gamma=1,0.5", "--seeds", "1")
+    assert done.returncode == 0, done.stderr
+    assert "gamma=0.5" in done.stdout
+    done = command("experiments.figures", tmp_path / "runs", "-o", tmp_path / "figures")
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "figures").glob("*.png"))) == 3
+    done = command("experiments.tune", "agent=nobody")
+    assert (done.returncode, "nobody" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
 
 
 @pytest.mark.parametrize(
