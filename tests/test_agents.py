@@ -158,6 +158,12 @@ def test_a_saved_agent_plays_as_before_without_training(name, tmp_path):
     assert_frame_equal(evaluate(policy, env), evaluate(agent.load(tmp_path), env))
 
 
+def test_training_leaves_no_folders_in_the_temporary_directory(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    AGENTS["dqn"].train(RULES, **SILENT)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("name", ["q_learning", "dqn", "ppo"])
 def test_the_same_seed_learns_the_same_and_another_does_not(name):
     curves = []

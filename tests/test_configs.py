@@ -23,11 +23,8 @@ ROOMS = {
     "reward": "toolpick.rewards",
     "agent": "toolpick_agents",
 }
-NOT_VARIANTS = {
-    "toolpick.scorers.cache",
-    "toolpick_agents.evaluation",
-    "toolpick_agents.vec_env",
-    "toolpick_agents.dqn",
+NOT_VARIANTS = {"toolpick.scorers.cache"} | {
+    f"toolpick_agents.{name}" for name in ("evaluation", "vec_env", "dqn", "one_shot", "hazard")
 }
 YAMLS = [(group, path.stem) for group in GROUPS for path in sorted((CONF / group).glob("*.yaml"))]
 

@@ -55,7 +55,7 @@ def permuted(rankings: Rankings, seed: int) -> Rankings:
     labels = np.random.default_rng(seed).permuted(rankings.relevant, axis=1)
     assert (labels != rankings.relevant).any()
     texts = (rankings.tool_names, rankings.query_ids, rankings.query_texts)
-    return Rankings(*texts, rankings.order, rankings.scores, labels)
+    return Rankings(*texts, rankings.order, rankings.scores, labels, rankings.tool_tokens)
 
 
 def observations_and_decisions(preset, agent) -> list:

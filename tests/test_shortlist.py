@@ -238,6 +238,7 @@ def test_a_negative_price_is_refused():
 
 
 def test_the_chance_of_a_shortlist_is_worked_out_from_its_labels_count(small_rankings):
-    hits = np.ones((1, 2), dtype=int)
-    shortlist = Shortlist(hits, np.array([[1, 2]]), np.array([[2]]), 4)
+    shortlist = Shortlist(np.array([[True, False]]), np.array([[2]]), 4, np.zeros((1, 2)))
+    assert shortlist.hits.tolist() == [[1, 1]]
+    assert shortlist.depth.tolist() == [[1, 2]]
     assert shortlist.p_rand.tolist() == [[pytest.approx(1 / 2), pytest.approx(5 / 6)]]

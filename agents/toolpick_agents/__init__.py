@@ -46,8 +46,10 @@ class Agent(Protocol):
         training_steps: environment steps that training takes, 0 where there is none; for progress bars.
     """
 
-    plays: str
     oracle: ClassVar[bool]
+
+    @property
+    def plays(self) -> str: ...
 
     @property
     def training_steps(self) -> int: ...

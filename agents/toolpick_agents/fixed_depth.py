@@ -2,89 +2,63 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolpick.errors import InputError
 from toolpick.shortlist_rules import ShortlistRules
-from toolpick_agents import ONE_SHOT, Monitor
-
-_FILE = "fixed_depth.json"
-
-
-@dataclass(frozen=True)
-class FixedDepthPolicy:
-    """Presents the first `depth` tools: action depth-1 of the one-shot environment."""
-
-    depth: int
-
-    def __call__(self, observations: NDArray) -> NDArray[np.int64]:
-        return np.full(len(observations), self.depth - 1)
-
-    def save(self, folder: Path) -> None:
-        (folder / _FILE).write_text(json.dumps({"depth": self.depth}), encoding="utf-8")
+from toolpick_agents import Monitor
+from toolpick_agents.one_shot import OneShotRule
 
 
 @dataclass(frozen=True)
-class FixedDepth:
+class FixedDepth(OneShotRule):
     """Always K = `depth`.
 
     Raises:
-        InputError: a depth outside 1..D of the environment it is trained on.
+        InputError: on training, a depth outside 1..D.
     """
 
     depth: int = 5
-
-    plays: ClassVar[str] = ONE_SHOT
-    oracle: ClassVar[bool] = False
-    training_steps: ClassVar[int] = 0
 
     @property
     def name(self) -> str:
         """Name in result rows."""
         return f"fixed_{self.depth}"
 
-    def train(
-        self, rules: ShortlistRules, *, gamma: float, seed: int, monitor: Monitor, **options: Any
-    ) -> FixedDepthPolicy:
-        """Nothing to learn; checks the depth."""
-        if not 1 <= self.depth <= rules.max_depth:
-            raise InputError(f"agent fixed_depth: depth must be in 1..{rules.max_depth} (max_depth), got {self.depth}")
-        return FixedDepthPolicy(self.depth)
+    def depths(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """See `OneShotRule.depths`."""
+        return np.full(len(scores), self.depth)
 
-    def load(self, folder: Path) -> FixedDepthPolicy:
-        """See `Agent.load`."""
-        return load_fixed_depth(folder)
+    def train(self, rules: ShortlistRules, *, gamma: float, seed: int, monitor: Monitor, **options: Any) -> FixedDepth:
+        """Nothing to learn; checks the depth."""
+        if not 1 <= self.depth <= rules.max_depth or int(self.depth) != self.depth:
+            raise InputError(f"agent fixed_depth: depth must be in 1..{rules.max_depth} (max_depth), got {self.depth}")
+        return self
 
 
 @dataclass(frozen=True)
-class BestFixedDepth:
+class BestFixedDepth(OneShotRule):
     """The K with the highest mean pay of a stop on the training queries; the smallest of equals.
 
     It is chosen by pay alone, without step costs and discount, which makes it the strongest fixed depth on the
     measure that results are compared by.
+
+    Args:
+        depth: chosen by training; 0 before.
     """
 
-    plays: ClassVar[str] = ONE_SHOT
-    oracle: ClassVar[bool] = False
-    training_steps: ClassVar[int] = 0
+    depth: int = 0
+
+    def depths(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """See `OneShotRule.depths`."""
+        return np.full(len(scores), self.depth)
 
     def train(
         self, rules: ShortlistRules, *, gamma: float, seed: int, monitor: Monitor, **options: Any
-    ) -> FixedDepthPolicy:
+    ) -> BestFixedDepth:
         """Reads the pay of every training query at every depth."""
-        return FixedDepthPolicy(int(rules.pay.mean(axis=0).argmax()) + 1)
-
-    def load(self, folder: Path) -> FixedDepthPolicy:
-        """See `Agent.load`."""
-        return load_fixed_depth(folder)
-
-
-def load_fixed_depth(folder: Path) -> FixedDepthPolicy:
-    """Read what `FixedDepthPolicy.save` wrote."""
-    return FixedDepthPolicy(json.loads((folder / _FILE).read_text(encoding="utf-8"))["depth"])
+        return replace(self, depth=int(rules.pay.mean(axis=0).argmax()) + 1)

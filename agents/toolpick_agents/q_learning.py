@@ -168,7 +168,7 @@ class QLearning:
         visits = np.zeros((binning.n_states, 2), dtype=np.int64)
         policy = QLearningPolicy(binning, values, visits)
         env = ShortlistVectorEnv(self.num_envs, rules)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng([seed, 2])  # [seed, 0] and [seed, 1] draw the split
         observations, _ = env.reset(seed=seed)
         states = binning(observations)
         for step in range(0, self.total_timesteps, self.num_envs):

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -101,6 +102,8 @@ class Sb3:
             settings["policy_kwargs"] = given | _standardizing(rules, self.plays)
         log = None if tensorboard is None else str(tensorboard)
         model = self.algorithm(env=_training_env(rules, self.plays, self.num_envs), tensorboard_log=log, **settings)
+        if log is None:
+            model.set_logger(Logger(None, []))  # the default one makes a folder in the temporary directory
         watch = _Watch(monitor, keep_best=self.keep_best)
         model.learn(self.total_timesteps, callback=CallbackList([watch, *(make() for make in self.callbacks)]))
         watch.restore_best()

@@ -28,6 +28,7 @@ class Rankings:
         order: (Q, N) int, registry index of the tool at each rank.
         scores: (Q, N) float, non-increasing along the ranks.
         relevant: (Q, N) bool, whether the tool at each rank is relevant: the label.
+        tool_tokens: (N,) float, estimated tokens of each card, in registry order.
     """
 
     tool_names: tuple[str, ...]
@@ -36,9 +37,10 @@ class Rankings:
     order: NDArray[np.int64]
     scores: NDArray[np.float64]
     relevant: NDArray[np.bool_]
+    tool_tokens: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        for array in (self.order, self.scores, self.relevant):
+        for array in (self.order, self.scores, self.relevant, self.tool_tokens):
             array.flags.writeable = False
 
     def __deepcopy__(self, memo: Any) -> Rankings:
@@ -74,6 +76,7 @@ class Rankings:
             self.order[rows],
             self.scores[rows],
             self.relevant[rows],
+            self.tool_tokens,
         )
 
 
@@ -97,6 +100,7 @@ def rank(dataset: Dataset, scorer: Scorer) -> Rankings:
         order,
         np.take_along_axis(scores, order, axis=1),
         np.take_along_axis(labels, order, axis=1),
+        np.array([tool.estimated_tokens for tool in dataset.tools]),
     )
 
 

@@ -129,5 +129,7 @@ def _drawing(rules: ShortlistRules, query: int, depth: int, *, reveal: bool) -> 
         hits, relevant = rules.hits[query, depth - 1], rankings.n_relevant[query]
         lines.append(f"stopped: {hits} of {relevant} relevant (*) shown, paid {rules.pay[query, depth - 1]:.3f}")
     else:
-        lines.append(f"STOP here pays {rules.pay_of_one_hit(depth):.3f} if it shows the one relevant tool")
+        pays = rules.pay_by_first_rank()[:depth, depth - 1]
+        span = f"{pays[0]:.3f}" if np.ptp(pays) == 0 else f"{pays.min():.3f} to {pays.max():.3f}"
+        lines.append(f"STOP here pays {span} if it shows the one relevant tool")
     return "\n".join(lines)

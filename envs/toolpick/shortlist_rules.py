@@ -74,10 +74,17 @@ class ShortlistRules:
         reward = np.where(stops, self.pay[query, depth - 1], -self.step_cost)
         return depth + ~stops, reward, stops
 
-    def pay_of_one_hit(self, depth: int) -> float:
-        """What STOP at this depth pays if the only relevant tool is shown. Knows no labels."""
-        one = np.ones((1, 1), dtype=np.int64)
-        return float(self.reward(Shortlist(one, depth * one, one, self.rankings.n_tools)).item())
+    def pay_by_first_rank(self, n_relevant: int = 1) -> NDArray[np.float64]:
+        """(D+1, D) what STOP at each depth pays if the first of `n_relevant` relevant tools is at rank 1..D or beyond.
+
+        Only that one is reckoned to be shown, and cards to be of mean length. Knows no labels.
+        """
+        depth = self.max_depth
+        relevant = np.eye(depth + 1, depth, dtype=bool)
+        tokens = self.rankings.tool_tokens.mean() * np.arange(1.0, depth + 1)[None, :]
+        total = np.full((depth + 1, 1), n_relevant)
+        shortlist = Shortlist(relevant, total, self.rankings.n_tools, tokens)
+        return np.array(np.broadcast_to(self.reward(shortlist), relevant.shape), dtype=np.float64)
 
     def facts(self, query: ArrayLike, depth: ArrayLike) -> dict[str, NDArray]:
         """Raw facts of finished episodes, labels included, from which every metric can be recomputed."""
@@ -121,9 +128,11 @@ def make_rules(
         )
     if not 0 <= step_cost < np.inf:
         raise InputError(f"step_cost must be 0 or more, got {step_cost}")
-    hits = np.cumsum(rankings.relevant[:, :depth_cap], axis=1, dtype=np.int64)
-    reward = reward or Bor()
-    pay = _pay(reward, hits, rankings)
+    tokens = np.cumsum(rankings.tool_tokens[rankings.order[:, :depth_cap]], axis=1)
+    relevant = rankings.relevant[:, :depth_cap]
+    shortlist = Shortlist(relevant, rankings.n_relevant[:, None], rankings.n_tools, tokens)
+    hits, reward = shortlist.hits, reward or Bor()
+    pay = _pay(reward, shortlist, rankings)
     preset = observation or Rich()
     features = preset(rankings.scores, depth_cap)
     leak = getattr(preset, "leak", None)  # only the negative control has it
@@ -143,10 +152,8 @@ def _default_rankings() -> Rankings:
     return rank(Synthetic()(), Given())
 
 
-def _pay(reward: Reward, hits: NDArray[np.int64], rankings: Rankings) -> NDArray[np.float64]:
-    depths = np.arange(1, hits.shape[1] + 1)[None, :]
-    shortlist = Shortlist(hits, depths, rankings.n_relevant[:, None], rankings.n_tools)
-    pay = np.array(np.broadcast_to(reward(shortlist), hits.shape), dtype=np.float64)
+def _pay(reward: Reward, shortlist: Shortlist, rankings: Rankings) -> NDArray[np.float64]:
+    pay = np.array(np.broadcast_to(reward(shortlist), shortlist.relevant.shape), dtype=np.float64)
     if not np.isfinite(pay).all():
         query, rank_index = np.argwhere(~np.isfinite(pay))[0]
         raise InputError(

@@ -33,6 +33,17 @@ class Tool:
         """Names under the schema's `properties`, in order."""
         return tuple(self.parameters.get("properties") or ())
 
+    @property
+    def card(self) -> str:
+        """The tool as a model is shown it: a JSON object of name, description and parameters."""
+        card = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return json.dumps(card, ensure_ascii=False, default=str)
+
+    @property
+    def estimated_tokens(self) -> float:
+        """Tokens of the card, reckoned at four characters each."""
+        return len(self.card) / 4
+
 
 @dataclass(frozen=True)
 class Query:

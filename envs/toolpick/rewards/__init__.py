@@ -19,19 +19,29 @@ __all__ = ["Reward", "Shortlist"]
 
 @dataclass(frozen=True, eq=False)
 class Shortlist:
-    """Presented shortlists: Q queries by D depths, as arrays that broadcast to (Q, D).
+    """Presented shortlists: Q queries by depths 1..D, as arrays that broadcast to (Q, D).
 
     Attributes:
-        hits: (Q, D) int, relevant tools among the first k.
-        depth: (1, D) int, k = 1..D.
+        relevant: (Q, D) bool, whether the tool at each rank is relevant.
         n_relevant: (Q, 1) int, R.
         n_tools: N.
+        tokens: (Q, D) float, estimated tokens of the cards of the first k tools.
     """
 
-    hits: NDArray[np.int64]
-    depth: NDArray[np.int64]
+    relevant: NDArray[np.bool_]
     n_relevant: NDArray[np.int64]
     n_tools: int
+    tokens: NDArray[np.float64]
+
+    @cached_property
+    def depth(self) -> NDArray[np.int64]:
+        """(1, D) k = 1..D."""
+        return np.arange(1, self.relevant.shape[1] + 1)[None, :]
+
+    @cached_property
+    def hits(self) -> NDArray[np.int64]:
+        """(Q, D) relevant tools among the first k."""
+        return np.cumsum(self.relevant, axis=1, dtype=np.int64)
 
     @property
     def hit(self) -> NDArray[np.bool_]:
