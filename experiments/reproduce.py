@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from experiments import figures
 from experiments.collect import collect
 from experiments.compose import Config, composed
 from experiments.record import Run
-from experiments.stats import Estimate, mean_interval, paired_bootstrap
+from experiments.stats import Estimate, mean_interval, paired_bootstrap, rank_reversals
 from experiments.sweep import sweep
 from toolpick.errors import InputError
 
@@ -88,6 +89,13 @@ def report(runs: Sequence[Run], folder: Path) -> None:
     figures.draw(runs, folder)
     print("\nHeld-out queries: mean over seeds ± half of the 95 % t interval")
     print(summary_table(table).to_string(index=False))
+    means = table.groupby("agent")[["bor_bits", "mean_bor_reward"]].mean()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is printed in full
+        reversals = rank_reversals(means)
+    if len(reversals):
+        print("\nPairs that BoR and the mean BoR reward put in opposite orders (means over rewards and seeds)")
+        print(reversals.round(3).to_string(index=False))
     learned = table[table["agent"].isin(_LEARNED)]
     deepest = learned.sort_values("mean_depth").iloc[-1]
     cap = runs[0].config["max_depth"]

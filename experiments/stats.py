@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -37,6 +39,77 @@ def mean_interval(values: ArrayLike, *, confidence: float = 0.95) -> Estimate:
         return Estimate(mean, np.nan, np.nan)
     half = float(t.ppf((1 + confidence) / 2, array.size - 1) * array.std(ddof=1) / np.sqrt(array.size))
     return Estimate(mean, mean - half, mean + half)
+
+
+def interquartile_mean(
+    values: ArrayLike, *, confidence: float = 0.95, resamples: int = 5000, seed: int = 0
+) -> Estimate:
+    """Mean of the middle half of the values over seeds, with a percentile bootstrap interval.
+
+    The aggregate of Agarwal et al., "Deep RL at the edge of the statistical precipice" (NeurIPS 2021). Fewer than
+    five values are a warning: their interval says little.
+    """
+    from scipy.stats import trim_mean
+
+    array = np.asarray(values, dtype=float)
+    warn_of_few_seeds(array.size)
+    drawn = np.random.default_rng(seed).choice(array, size=(resamples, array.size))
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(trim_mean(drawn, 0.25, axis=1), [tail, 1 - tail])
+    return Estimate(float(trim_mean(array, 0.25)), float(low), float(high))
+
+
+def probability_of_improvement(ours: ArrayLike, theirs: ArrayLike) -> float:
+    """Chance that a run of ours beats a run of theirs: the Mann-Whitney statistic, ties counting one half."""
+    a, b = np.asarray(ours, dtype=float)[:, None], np.asarray(theirs, dtype=float)[None, :]
+    return float(((a > b) + 0.5 * (a == b)).mean())
+
+
+def wilson_interval(successes: int, trials: int, *, confidence: float = 0.95) -> Estimate:
+    """A rate with Wilson's score interval (1927), for independent trials.
+
+    Raises:
+        InputError: no trials, or more successes than trials.
+    """
+    from scipy.stats import binomtest
+
+    if not 0 <= successes <= trials or trials < 1:
+        raise InputError(f"a rate needs 0 <= successes <= trials and a trial, got {successes} of {trials}")
+    interval = binomtest(successes, trials).proportion_ci(confidence, method="wilson")
+    return Estimate(successes / trials, float(interval.low), float(interval.high))
+
+
+def warn_of_few_seeds(seeds: int, *, enough: int = 5) -> None:
+    """A warning where there are fewer seeds than an interval over them can be trusted with."""
+    if seeds < enough:
+        warnings.warn(f"{seeds} seeds: intervals over fewer than {enough} say little", stacklevel=3)
+
+
+def rank_reversals(table: pd.DataFrame) -> pd.DataFrame:
+    """Pairs of agents that BoR and the mean BoR reward put in opposite orders.
+
+    Args:
+        table: a row an agent (index), with columns `bor_bits` and `mean_bor_reward`.
+
+    Returns:
+        A row a pair: `more_bits`, `more_reward` (names), and by how much: `bits`, `reward`. A warning names the first.
+    """
+    pairs = []
+    rows = zip(table.index, table["bor_bits"].to_numpy(float), table["mean_bor_reward"].to_numpy(float), strict=True)
+    for (one, bits_one, reward_one), (other, bits_other, reward_other) in itertools.combinations(rows, 2):
+        bits, reward = bits_one - bits_other, reward_one - reward_other
+        if bits * reward < 0:
+            ahead, behind = (one, other) if bits > 0 else (other, one)
+            pairs.append({"more_bits": ahead, "more_reward": behind, "bits": abs(bits), "reward": abs(reward)})
+    found = pd.DataFrame(pairs, columns=["more_bits", "more_reward", "bits", "reward"])
+    if pairs:
+        first = found.sort_values("reward", ascending=False).iloc[0]
+        warnings.warn(
+            f"BoR and mean BoR reward disagree on {len(pairs)} pairs of agents: {first['more_bits']} has more bits, "
+            f"{first['more_reward']} is paid more",
+            stacklevel=2,
+        )
+    return found
 
 
 def paired_bootstrap(

@@ -3,9 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t
+from scipy.stats import mannwhitneyu, norm, t
 
-from experiments.stats import mean_interval, paired_bootstrap
+from experiments.stats import (
+    interquartile_mean,
+    mean_interval,
+    paired_bootstrap,
+    probability_of_improvement,
+    rank_reversals,
+    wilson_interval,
+)
 from toolpick import InputError
 
 
@@ -20,6 +27,44 @@ def test_too_few_values_have_no_interval():
     assert np.isnan(mean_interval([2.0])[1:]).all()
     assert np.isnan(mean_interval([])).all()
     assert mean_interval([2.0, np.nan, 4.0]).value == 3.0
+
+
+def test_the_interquartile_mean_drops_the_outer_quarters():
+    assert interquartile_mean([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 1000.0]).value == 4.5
+    assert tuple(interquartile_mean([2.0] * 6)) == (2.0, 2.0, 2.0)
+    with pytest.warns(UserWarning, match="4 seeds"):
+        interquartile_mean([1.0, 2.0, 3.0, 4.0])
+
+
+def test_the_probability_of_improvement_is_mann_whitneys():
+    rng = np.random.default_rng(0)
+    ours, theirs = rng.integers(0, 5, 7), rng.integers(0, 5, 9)
+    expected = mannwhitneyu(ours, theirs).statistic / 63
+    assert probability_of_improvement(ours, theirs) == pytest.approx(expected)
+    assert probability_of_improvement([1.0], [1.0]) == 0.5
+
+
+def test_wilsons_interval_by_its_formula():
+    z, n, p = norm.ppf(0.975), 50, 0.9
+    centre, half = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    expected = (p, (centre - half) / (1 + z**2 / n), (centre + half) / (1 + z**2 / n))
+    assert tuple(wilson_interval(45, 50)) == pytest.approx(expected)
+    assert wilson_interval(0, 10).low == 0.0
+    for bad in ((1, 0), (3, 2), (-1, 2)):
+        with pytest.raises(InputError, match="successes"):
+            wilson_interval(*bad)
+
+
+def test_a_rank_reversal_is_found_and_warned_of():
+    """BFCL, record B: K=1 has more bits, K=3 is paid more."""
+    table = pd.DataFrame(
+        {"bor_bits": [7.79, 6.59, 5.0], "mean_bor_reward": [5.12, 5.44, 5.0]}, index=["k1", "k3", "k9"]
+    )
+    with pytest.warns(UserWarning, match="k1 has more bits, k3 is paid more"):
+        found = rank_reversals(table)
+    assert found[["more_bits", "more_reward"]].to_numpy().tolist() == [["k1", "k3"]]
+    assert found[["bits", "reward"]].to_numpy().tolist() == [[pytest.approx(1.2), pytest.approx(0.32)]]
+    assert rank_reversals(table.loc[["k3", "k9"]]).empty
 
 
 def frames(table):
