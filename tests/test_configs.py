@@ -24,17 +24,22 @@ ROOMS = {
     "agent": "toolpick_agents",
 }
 NOT_VARIANTS = {
+    "toolpick.datasets.fetch",
+    "toolpick.datasets.openapi_references",
+    "toolpick.datasets.records",
+    "toolpick.datasets.yaml_document",
     "toolpick.scorers.cache",
     "toolpick_agents.evaluation",
     "toolpick_agents.vec_env",
     "toolpick_agents.dqn",
 }
+OWN_FILES = {"jsonl", "openai_tools", "mcp_tools", "openapi"}
 YAMLS = [(group, path.stem) for group in GROUPS for path in sorted((CONF / group).glob("*.yaml"))]
 
 
 def needed(group, name):
     """Settings without a default."""
-    return [f"{group}={name}"] + (["dataset.tools=t", "dataset.queries=q"] if name == "jsonl" else [])
+    return [f"{group}={name}"] + (["dataset.tools=t", "dataset.queries=q"] if name in OWN_FILES else [])
 
 
 @pytest.mark.parametrize("group", GROUPS)
