@@ -23,15 +23,18 @@ ROOMS = {
     "reward": "toolpick.rewards",
     "agent": "toolpick_agents",
 }
-NOT_VARIANTS = {"toolpick.scorers.cache"} | {
-    f"toolpick_agents.{name}" for name in ("evaluation", "vec_env", "dqn", "one_shot", "hazard")
+NOT_VARIANTS = {
+    "toolpick.scorers.cache",
+    *(f"toolpick.datasets.{name}" for name in ("fetch", "openapi_references", "records", "yaml_document")),
+    *(f"toolpick_agents.{name}" for name in ("evaluation", "vec_env", "dqn", "one_shot", "hazard")),
 }
+OWN_FILES = {"jsonl", "openai_tools", "mcp_tools", "openapi"}
 YAMLS = [(group, path.stem) for group in GROUPS for path in sorted((CONF / group).glob("*.yaml"))]
 
 
 def needed(group, name):
     """Settings without a default."""
-    return [f"{group}={name}"] + (["dataset.tools=t", "dataset.queries=q"] if name == "jsonl" else [])
+    return [f"{group}={name}"] + (["dataset.tools=t", "dataset.queries=q"] if name in OWN_FILES else [])
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -1,5 +1,6 @@
 """What datasets hold, and that bad files are refused by file, line and key."""
 
+import dataclasses
 import importlib.metadata
 import importlib.util
 import json
@@ -39,8 +40,9 @@ def test_another_version_of_bfcl_eval_is_refused(monkeypatch):
 
 
 def test_changed_bfcl_data_is_refused_by_its_hash(monkeypatch):
-    monkeypatch.setattr(bfcl_module, "_SHA256", "0" * 64)
-    with pytest.raises(InputError, match=r"BFCL_v4_simple_python\.json has sha256"):
+    others = tuple(dataclasses.replace(file, sha256="0" * 64) for file in BfclSimplePython().needs)
+    monkeypatch.setattr(bfcl_module, "pinned", lambda dataset, paths: others)
+    with pytest.raises(InputError, match=r"BFCL_v4_simple_python\.json has sha256 .*--force-reinstall"):
         BfclSimplePython()()
 
 

@@ -12,6 +12,7 @@ from toolpick.shortlist_rules import make_rules
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SHORTLIST = (ROOT / "docs" / "shortlist.md").read_text(encoding="utf-8")
+DATA = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
 
 
 def blocks(text, language):
@@ -40,6 +41,11 @@ def test_the_readmes_table_names_every_variant():
         assert set(re.findall(r"`([a-z0-9_]+)`", row)) == {path.stem for path in (CONF / group).glob("*.yaml")}
 
 
+def test_the_page_on_data_names_every_dataset():
+    table = DATA.partition("\n- ")[0]
+    assert set(re.findall(r"`([a-z0-9_]+)`", table)) == {path.stem for path in (CONF / "dataset").glob("*.yaml")}
+
+
 def test_the_example_of_a_new_reward_works(small_rankings):
     names: dict = {"__name__": "squared"}
     exec(blocks(SHORTLIST, "python")[0], names)
@@ -64,7 +70,7 @@ def test_every_column_of_the_tables_is_defined():
         assert re.search(rf"^\|[^|]*`{generic}`", SHORTLIST, re.MULTILINE), f"docs define no column {column}"
 
 
-@pytest.mark.parametrize("text", [README, SHORTLIST], ids=["README", "shortlist"])
+@pytest.mark.parametrize("text", [README, SHORTLIST, DATA], ids=["README", "shortlist", "data"])
 def test_linked_files_exist(text):
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         assert (ROOT / target).exists(), target

@@ -128,7 +128,11 @@ class Dataset:
 
 
 class DatasetSource(Protocol):
-    """Reads or makes a dataset when called."""
+    """Reads or makes a dataset when called.
+
+    A source of pinned files also lists them, as a property `needs` of `toolpick.datasets.fetch.PinnedFile`s, for
+    `python -m experiments.data`.
+    """
 
     def __call__(self) -> Dataset: ...
 

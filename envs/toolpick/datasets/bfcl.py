@@ -1,21 +1,14 @@
-"""The Berkeley Function-Calling Leaderboard's simple_python category, read from the bfcl-eval package."""
+"""The Berkeley Function-Calling Leaderboard's single-turn categories, read from the bfcl-eval package."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.metadata
-import importlib.util
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 from toolpick.datasets import Dataset, Query, Tool
-from toolpick.errors import InputError
-
-BFCL_EVAL_VERSION = "2026.3.23"
-_FILE = "BFCL_v4_simple_python.json"
-_SHA256 = "82dd63ba502eb2520c6b5d1d9a5c4b590e03ff261565175561f6228a367d1991"
-_INSTALL = f"run: pip install --no-deps bfcl-eval=={BFCL_EVAL_VERSION}"
+from toolpick.datasets.fetch import PinnedFile, pinned
 
 
 @dataclass(frozen=True)
@@ -28,35 +21,67 @@ class BfclSimplePython:
         InputError: bfcl-eval is missing, of another version, or its file has other bytes than the tested one.
     """
 
+    @property
+    def needs(self) -> tuple[PinnedFile, ...]:
+        """The pinned files it reads."""
+        return _files(["simple_python"])
+
     def __call__(self) -> Dataset:
-        records = [json.loads(line) for line in _verified_bytes().decode("utf-8").splitlines()]
-        tools: dict[str, Tool] = {}
-        queries = []
-        for record in records:
-            (function,) = record["function"]
-            name = function["name"]
-            tools.setdefault(name, Tool(name, function["description"], function["parameters"]))
-            text = "\n".join(message["content"] for message in record["question"][0])
-            queries.append(Query(record["id"], text, (name,)))
-        return Dataset("bfcl_simple_python", tuple(tools.values()), tuple(queries))
+        return _pooled("bfcl_simple_python", ["simple_python"])
 
 
-def _verified_bytes() -> bytes:
-    spec = importlib.util.find_spec("bfcl_eval")
-    if spec is None or not spec.submodule_search_locations:
-        raise InputError(f"the package bfcl-eval, which carries the BFCL data, is not installed; {_INSTALL}")
-    try:
-        version = importlib.metadata.version("bfcl-eval")
-    except importlib.metadata.PackageNotFoundError:
-        version = "unknown"
-    if version != BFCL_EVAL_VERSION:
-        raise InputError(f"bfcl-eval is version {version}, tested with {BFCL_EVAL_VERSION}; {_INSTALL}")
-    path = Path(spec.submodule_search_locations[0]) / "data" / _FILE
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; {_INSTALL} --force-reinstall") from error
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != _SHA256:
-        raise InputError(f"{path} has sha256 {digest}, expected {_SHA256}; {_INSTALL} --force-reinstall")
-    return content
+@dataclass(frozen=True)
+class BfclPooled:
+    """Several categories over one registry: every function that any of their queries comes with.
+
+    Relevant are the functions that the category's answer file calls, each once however often it is called. Tools
+    are keyed by name, and of several descriptions of one name the first is kept. The text is what the user says;
+    a system prompt, which some live queries have, is left out.
+
+    Labels are as the leaderboard gives them, for the few functions each query came with. In a pool another
+    query's function may serve as well and counts as wrong, so that found@K is a lower bound.
+
+    Args:
+        name: the dataset's name in rows.
+        categories: e.g. ["multiple", "parallel"]; single-turn ones with an answer file.
+
+    Raises:
+        InputError: a category that is not pinned, or bfcl-eval as for `BfclSimplePython`.
+    """
+
+    name: str
+    categories: Sequence[str]
+
+    @property
+    def needs(self) -> tuple[PinnedFile, ...]:
+        """The pinned files it reads."""
+        return _files(self.categories)
+
+    def __call__(self) -> Dataset:
+        return _pooled(self.name, self.categories)
+
+
+def _files(categories: Sequence[str]) -> tuple[PinnedFile, ...]:
+    """Question file and answer file of each category, alternating."""
+    paths = [f"{folder}BFCL_v4_{category}.json" for category in categories for folder in ("", "possible_answer/")]
+    return pinned("bfcl", paths)
+
+
+def _pooled(name: str, categories: Sequence[str]) -> Dataset:
+    files = _files(categories)
+    tools: dict[str, Tool] = {}
+    queries = []
+    for questions, answers in zip(files[::2], files[1::2], strict=True):
+        calls = {record["id"]: record["ground_truth"] for record in _records(answers)}
+        for record in _records(questions):
+            for function in record["function"]:
+                tool = Tool(function["name"], function["description"], function["parameters"])
+                tools.setdefault(tool.name, tool)
+            said = [message["content"] for message in record["question"][0] if message["role"] == "user"]
+            relevant = dict.fromkeys(called for call in calls[record["id"]] for called in call)
+            queries.append(Query(record["id"], "\n".join(said), tuple(relevant)))
+    return Dataset(name, tuple(tools.values()), tuple(queries))
+
+
+def _records(file: PinnedFile) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read().decode("utf-8").splitlines()]

@@ -15,15 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from toolpick.cache_folder import cache_folder
 from toolpick.datasets import Corpus
 from toolpick.scorers import Scorer
-
-
-def cache_folder() -> Path:
-    """The folder TOOLPICK_CACHE names, else toolpick under XDG_CACHE_HOME, else ~/.cache/toolpick."""
-    named = os.environ.get("TOOLPICK_CACHE")
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(named) if named else Path(base) / "toolpick"
 
 
 def cached_scores(corpus: Corpus, scorer: Scorer) -> NDArray[np.float64]:
