@@ -6,6 +6,7 @@ python -m experiments.collect outputs/runs -o table.csv
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,9 +14,12 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.record import Run, open_runs
+from experiments.compose import differing, experiment_of
+from experiments.record import Run, open_runs, write_csv
 from toolpick import metrics
 from toolpick.errors import InputError
+
+LABEL = ("dataset", "scorer", "agent", "reward")
 
 
 def summarize(rows: pd.DataFrame) -> dict[str, Any]:
@@ -42,14 +46,33 @@ def summarize(rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def collect(runs: Iterable[Run]) -> pd.DataFrame:
-    """A table with a row a run: what it was, `summarize` of its rows, and what it took."""
-    table = []
+    """A table with a row a run: what it was, `summarize` of its rows, and what it took.
+
+    Settings in which runs of one agent, reward, dataset and scorer differ beyond the seed become columns of their
+    dotted keys, and `experiment` tells repetitions from other experiments.
+    """
+    runs, table = list(runs), []
     for run in runs:
-        names = {key: run.meta["names"][key] for key in ("dataset", "scorer", "agent", "reward")}
-        cost = {"train_seconds": run.meta["train_seconds"], "run_id": run.meta["id"]}
+        names = {key: run.meta["names"][key] for key in LABEL}
+        cost = {
+            "train_seconds": run.meta["train_seconds"],
+            "run_id": run.meta["id"],
+            "experiment": experiment_of(run.config),
+        }
         table.append(names | {"seed": run.config["seed"]} | summarize(run.rows()) | cost)
     frame = pd.DataFrame(table)
-    return frame.sort_values(["dataset", "scorer", "agent", "reward", "seed"], ignore_index=True)
+    for _, group in frame.groupby(list(LABEL)):
+        if group["experiment"].nunique() > 1:
+            for key, values in differing([runs[index].config for index in group.index]).items():
+                frame.loc[group.index, key] = [str(value) for value in values]
+    return frame.sort_values(["dataset", "scorer", "agent", "reward", "seed"], key=_natural, ignore_index=True)
+
+
+def _natural(column: pd.Series) -> pd.Series:
+    """Sort keys in which fixed_3 comes before fixed_10."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    return column.map(lambda text: re.sub(r"\d+", lambda digits: digits[0].zfill(8), str(text)))
 
 
 def summary_line(run: Run) -> str:
@@ -70,12 +93,12 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         table = collect(open_runs(arguments.runs))
+        if arguments.output:
+            write_csv(table, arguments.output)
+        else:
+            print(table.to_string(index=False))
     except InputError as error:
         sys.exit(f"error: {error}")
-    if arguments.output:
-        table.to_csv(arguments.output, index=False)
-    else:
-        print(table.to_string(index=False))
 
 
 if __name__ == "__main__":

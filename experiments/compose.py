@@ -61,7 +61,7 @@ def overridden(config: Config, overrides: Sequence[str]) -> Config:
                 names[key] = value
                 cfg[key] = OmegaConf.load(path)
             else:
-                OmegaConf.update(cfg, key, yaml.safe_load(value), merge=False)
+                OmegaConf.update(cfg, key, OmegaConf.create(f"value: {value}")["value"], merge=False)  # pyright: ignore
         except OmegaConfBaseException as error:
             raise InputError(f"override {override!r}: {error}") from error
     return resolved(cfg, names)
@@ -71,6 +71,29 @@ def identity(config: Config) -> str:
     """A run's id: a hash of everything in its configuration that can change a result."""
     counted = {key: value for key, value in config.items() if key not in NOT_IDENTITY}
     return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def named(config: Config) -> dict[str, str]:
+    """The variant of each group; where `_target_` was overridden, the class that stands there now."""
+    names = {}
+    for group, name in config["names"].items():
+        target = config[group]["_target_"]
+        path = CONF / group / f"{name}.yaml"
+        same = path.is_file() and yaml.safe_load(path.read_text(encoding="utf-8"))["_target_"] == target
+        names[group] = name if same else target.rpartition(".")[2]
+    return names
+
+
+def experiment_of(config: Config) -> str:
+    """A hash of everything in the configuration but the seed: runs that share it are repetitions."""
+    return identity({key: value for key, value in config.items() if key != "seed"})
+
+
+def differing(configs: Sequence[Config]) -> dict[str, list[Any]]:
+    """The settings, by dotted key, that are not the same in all configurations, with each one's value."""
+    flat = [dict(_leaves({k: v for k, v in c.items() if k not in (*NOT_IDENTITY, "seed", "names")})) for c in configs]
+    keys = dict.fromkeys(key for one in flat for key in one)
+    return {key: [one.get(key) for one in flat] for key in keys if len({repr(one.get(key)) for one in flat}) > 1}
 
 
 def _own_keys(cfg: DictConfig) -> list[str]:

@@ -226,14 +226,29 @@ def _axes(
 def _save(figure: Any, path: Path) -> None:
     from matplotlib import pyplot
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        pyplot.close(figure)
 
 
 def draw(runs: Sequence[Run], folder: Path) -> None:
-    """All figures of these runs, as PNG files in a folder."""
+    """All figures of these runs, as PNG files in a folder.
+
+    Raises:
+        InputError: runs that share agent and reward are of different experiments, or the folder cannot be written.
+    """
     table = collect(runs)
+    for (agent, reward), group in _groups(table):
+        if group["experiment"].nunique() > 1:
+            raise InputError(
+                f"the runs of agent {agent} under reward {reward} are of {group['experiment'].nunique()} different "
+                "experiments, which one point cannot stand for; see the columns of experiments.collect, and put each "
+                "experiment's runs under outputs of their own"
+            )
     coverage_against_depth(table, folder / "coverage_against_depth.png")
     depth_by_difficulty(table, folder / "depth_by_difficulty.png")
     learning_curves(runs, folder / "learning_curves.png")

@@ -23,7 +23,7 @@ class CurveMonitor:
     Args:
         agent: whose training is watched.
         rules: the game on the validation queries.
-        every: environment steps between evaluations; the first comes before the first update.
+        every: environment steps between evaluations; the first comes at the first call, the last in `finish`.
         gamma: discount of the return.
         title: of the progress bar; no bar where empty.
         tensorboard: folder for scalars `validation/...`; none where None.
@@ -42,7 +42,7 @@ class CurveMonitor:
         from tqdm import tqdm
 
         self._env = playing_env(rules, agent.plays)
-        self._every, self._gamma, self._next = every, gamma, 0
+        self._every, self._gamma, self._next, self._seen = every, gamma, 0, 0
         self._points: list[dict[str, float]] = []
         self._bar = tqdm(total=agent.training_steps, desc=title, unit="step", disable=not title, mininterval=0.5)
         self._writer: Any = None
@@ -53,8 +53,21 @@ class CurveMonitor:
 
     def __call__(self, step: int, policy: Callable[[NDArray], NDArray]) -> float | None:
         """See `toolpick_agents.Monitor`."""
+        self._seen = step
         if step < self._next:
             return None
+        return self._evaluate(step, policy)
+
+    def finish(self, policy: Callable[[NDArray], NDArray]) -> pd.DataFrame:
+        """Evaluate the trained policy, end the bar and hand out the curve: a row an evaluation, `CURVE_COLUMNS`."""
+        if self._seen and self._points[-1]["step"] < self._seen:
+            self._evaluate(self._seen, policy)
+        self._bar.close()
+        if self._writer is not None:
+            self._writer.close()
+        return pd.DataFrame(self._points, columns=CURVE_COLUMNS)
+
+    def _evaluate(self, step: int, policy: Callable[[NDArray], NDArray]) -> float:
         self._next = (step // self._every + 1) * self._every
         rows = evaluate(policy, self._env, gamma=self._gamma)
         point = {
@@ -72,10 +85,3 @@ class CurveMonitor:
             for key in CURVE_COLUMNS[1:]:
                 self._writer.add_scalar(f"validation/{key}", point[key], step)
         return point["return"]
-
-    def close(self) -> pd.DataFrame:
-        """End the bar and hand out the curve: a row an evaluation, columns `CURVE_COLUMNS`."""
-        self._bar.close()
-        if self._writer is not None:
-            self._writer.close()
-        return pd.DataFrame(self._points, columns=CURVE_COLUMNS)

@@ -14,7 +14,7 @@ import pandas as pd
 from experiments.build import Task, make_agent, make_task, playing_env
 from experiments.collect import summarize
 from experiments.compose import Config, overridden
-from experiments.record import Run, open_run
+from experiments.record import Run, open_run, text_hash
 from toolpick.errors import InputError
 from toolpick.shortlist import ShortlistEnv
 from toolpick.shortlist_rules import CONTINUE, STOP
@@ -38,23 +38,28 @@ def load(run: Run, overrides: list[str] | None = None) -> tuple[Policy, Task, Co
 
 
 def _refuse_seen(run: Run, task: Task) -> None:
-    if run.meta["data"] != {task.dataset.name: task.dataset.content_hash}:
-        return
-    trained = make_task(run.config).split
-    seen = set(trained.train) | set(trained.validation)
-    overlap = len(seen.intersection(task.split.test))
+    texts = task.test.rankings.query_texts
+    overlap = len(run.learned_on().intersection(map(text_hash, texts)))
     if overlap:
         raise InputError(
-            f"{overlap} of the {len(task.split.test)} queries to play were trained on: "
-            "keep the run's split and seed, or play another dataset"
+            f"{overlap} of the {len(texts)} queries to play were trained or validated on: "
+            "keep the run's split and seed, or play other queries"
         )
 
 
 def replay(run: Run, overrides: list[str] | None = None) -> pd.DataFrame:
     """Rows of the run's policy on the held-out queries of its task."""
     policy, task, config = load(run, overrides)
-    env = playing_env(task.test, make_agent(config).plays)
-    return evaluate(policy, env, gamma=config["gamma"])
+    return _evaluated(policy, task, config)
+
+
+def _evaluated(policy: Policy, task: Task, config: Config) -> pd.DataFrame:
+    try:
+        return evaluate(policy, playing_env(task.test, make_agent(config).plays), gamma=config["gamma"])
+    except InputError:
+        raise
+    except ValueError as error:  # a network meets lists or features of another length
+        raise InputError(f"the saved agent cannot read these observations: {error}") from error
 
 
 def main() -> None:
@@ -67,8 +72,7 @@ def main() -> None:
     try:
         run = open_run(arguments.run)
         policy, task, config = load(run, arguments.overrides)
-        env = playing_env(task.test, make_agent(config).plays)
-        rows = evaluate(policy, env, gamma=config["gamma"])
+        rows = _evaluated(policy, task, config)
         for query in range(min(arguments.show, len(rows))):
             print(_drawing(task, query, int(rows["depth"][query])), end="\n\n")
         for key, value in summarize(rows).items():

@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,15 @@ class Run:
         """A row an evaluation on the validation queries; empty where nothing is learned."""
         return pd.read_parquet(self.folder / "curves.parquet")
 
+    def learned_on(self) -> set[str]:
+        """`text_hash` of every training and validation query."""
+        return set(json.loads((self.folder / "learned_on.json").read_text(encoding="utf-8")))
+
+
+def text_hash(text: str) -> str:
+    """Sixteen hex digits that stand for a query's text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
 
 def open_run(folder: Path) -> Run:
     """Read a finished run.
@@ -87,18 +97,19 @@ def open_runs(folder: Path) -> list[Run]:
     Raises:
         InputError: there are none.
     """
-    runs = [open_run(path.parent) for path in sorted(folder.glob("*/run.json"))]
+    paths = sorted(folder.glob("[!.]*/run.json"))  # a name with a dot is what a killed process left
+    runs = [open_run(path.parent) for path in paths]
     if not runs:
         raise InputError(f"no finished run under {folder}")
     return runs
 
 
-def still_valid(folder: Path, data: dict[str, str]) -> Run | None:
+def still_valid(folder: Path, data: dict[str, str], code: str) -> Run | None:
     """The finished run in this folder if code, libraries and data are still those that made it."""
     if not (folder / "run.json").is_file():
         return None
     run = open_run(folder)
-    same = run.meta["versions"] == versions() and run.meta["code"] == code_hash() and run.meta["data"] == data
+    same = run.meta["versions"] == versions() and run.meta["code"] == code and run.meta["data"] == data
     return run if same else None
 
 
@@ -135,9 +146,55 @@ def versions() -> dict[str, str]:
     return {"python": python} | {name: importlib.metadata.version(name) for name in _LIBRARIES}
 
 
+def code_hash(config: Mapping[str, Any]) -> str:
+    """sha256 over the source that computes results, the modules that the configuration names included."""
+    digest = hashlib.sha256(_own_code().encode())
+    for target in sorted(set(_targets(config))):
+        digest.update(target.encode() + _module_source(target.rpartition(".")[0]))
+    return digest.hexdigest()
+
+
+def write_csv(table: pd.DataFrame, path: Path) -> None:
+    """Write a table whole or not at all.
+
+    Raises:
+        InputError: the disk is full or the place cannot be written.
+    """
+    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table.to_csv(scratch, index=False)
+        os.replace(scratch, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            scratch.unlink(missing_ok=True)
+
+
+def _targets(node: Any) -> Iterator[str]:
+    if isinstance(node, Mapping):
+        if isinstance(node.get("_target_"), str):
+            yield node["_target_"]
+        for value in node.values():
+            yield from _targets(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _targets(value)
+
+
 @functools.cache
-def code_hash() -> str:
-    """sha256 over the source that computes results."""
+def _module_source(name: str) -> bytes:
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return b""
+    origin = Path(spec.origin) if spec is not None and spec.origin else None
+    return origin.read_bytes() if origin is not None and origin.is_file() else b""
+
+
+@functools.cache
+def _own_code() -> str:
     digest = hashlib.sha256()
     for source in _SOURCES:
         path = ROOT / source

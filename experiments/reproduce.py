@@ -18,7 +18,7 @@ import pandas as pd
 from experiments import figures
 from experiments.collect import collect
 from experiments.compose import Config, composed
-from experiments.record import Run
+from experiments.record import Run, write_csv
 from experiments.stats import Estimate, mean_interval, paired_bootstrap, rank_reversals
 from experiments.sweep import sweep
 from toolpick.errors import InputError
@@ -81,11 +81,9 @@ def main() -> None:
 
 def report(runs: Sequence[Run], folder: Path) -> None:
     """Write the tables and figures, and print the tables."""
-    folder.mkdir(parents=True, exist_ok=True)
-    table = collect(runs)
-    table.to_csv(folder / "shortlist.csv", index=False)
-    compared = comparisons(runs)
-    compared.to_csv(folder / "comparisons.csv", index=False)
+    table, compared = collect(runs), comparisons(runs)
+    write_csv(table, folder / "shortlist.csv")
+    write_csv(compared, folder / "comparisons.csv")
     figures.draw(runs, folder)
     print("\nHeld-out queries: mean over seeds ± half of the 95 % t interval")
     print(summary_table(table).to_string(index=False))

@@ -15,8 +15,8 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from experiments.compose import Config, identity, resolved
-from experiments.record import Run, code_hash, git_state, open_run, recording, still_valid, versions
+from experiments.compose import Config, identity, named, resolved
+from experiments.record import Run, code_hash, git_state, open_run, recording, still_valid, text_hash, versions
 from toolpick.errors import InputError
 
 
@@ -30,20 +30,19 @@ def execute(config: Config) -> Run:
     from experiments.monitor import CurveMonitor
     from toolpick_agents.evaluation import evaluate
 
+    _check(config)
     run_id = identity(config)
     agent, task = make_agent(config), make_task(config)
-    data = {task.dataset.name: task.dataset.content_hash}
+    data, code = {task.dataset.name: task.dataset.content_hash}, code_hash(config)
     folder = Path(config["outputs"]) / "runs" / run_id
-    done = still_valid(folder, data)
-    if done is not None:
+    logs = Path(config["outputs"]) / "tensorboard" / run_id if config["tensorboard"] else None
+    done = still_valid(folder, data, code)
+    if done is not None and (logs is None or logs.exists()):
         return done
-    names = config["names"] | {
-        "dataset": task.dataset.name,
-        "agent": getattr(agent, "name", config["names"]["agent"]),
-    }
+    names = named(config) | {"dataset": task.dataset.name}
+    names["agent"] = getattr(agent, "name", names["agent"])
     with recording(folder) as scratch:
         title = f"{names['agent']} {names['reward']} seed {config['seed']}"
-        logs = Path(config["outputs"]) / "tensorboard" / run_id if config["tensorboard"] else None
         monitor = CurveMonitor(
             agent,
             task.validation,
@@ -55,11 +54,13 @@ def execute(config: Config) -> Run:
         start = time.perf_counter()
         policy = agent.train(task.train, gamma=config["gamma"], seed=config["seed"], monitor=monitor, tensorboard=logs)
         seconds = time.perf_counter() - start
-        monitor.close().to_parquet(scratch / "curves.parquet")
+        monitor.finish(policy).to_parquet(scratch / "curves.parquet")
         rows = evaluate(policy, playing_env(task.test, agent.plays), gamma=config["gamma"])
         rows.to_parquet(scratch / "rows.parquet")
         (scratch / "agent").mkdir()
         policy.save(scratch / "agent")
+        learned_on = [text_hash(text) for rules in (task.train, task.validation) for text in rules.rankings.query_texts]
+        (scratch / "learned_on.json").write_text(json.dumps(learned_on), encoding="utf-8")
         meta = {
             "id": run_id,
             "config": config,
@@ -67,12 +68,24 @@ def execute(config: Config) -> Run:
             "oracle": agent.oracle,
             "git": git_state(),
             "versions": versions(),
-            "code": code_hash(),
+            "code": code,
             "data": data,
             "train_seconds": seconds,
         }
         (scratch / "run.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
     return open_run(folder)
+
+
+def _check(config: Config) -> None:
+    """Refuse values that no group would refuse by itself."""
+    whole = {"seed": 0, "curve_every": 1}
+    for key, least in whole.items():
+        if not isinstance(config[key], int) or isinstance(config[key], bool) or config[key] < least:
+            raise InputError(f"configuration: {key} must be a whole number of {least} or more, got {config[key]!r}")
+    for key, most in {"gamma": 1.0, "step_cost": float("inf")}.items():
+        value = config[key]
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= most:
+            raise InputError(f"configuration: {key} must be a number of at least 0 and at most {most:g}, got {value!r}")
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
@@ -85,8 +98,8 @@ def main(cfg: DictConfig) -> None:
         run = execute(resolved(cfg, context.runtime.choices))
         print(f"{run.folder}  {summary_line(run)}")
     except InputError as error:
-        if context.mode == RunMode.MULTIRUN:
-            raise
+        if context.mode == RunMode.MULTIRUN and "BasicLauncher" not in context.launcher["_target_"]:
+            raise  # a worker must not exit
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:

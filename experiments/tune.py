@@ -2,8 +2,8 @@
 
 python -m experiments.tune agent=dqn 'agent.algorithm.policy_kwargs.net_arch=[16,16],[64,64]' gamma=1,.95
 
-Every combination of the comma-separated values is trained under each seed. Held-out rows are recorded as in any
-run, and not read here.
+Every combination of the comma-separated values is trained under each seed. The runs go to outputs/tune, apart from
+those of other experiments. Held-out rows are recorded as in any run, and not read here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def tune(overrides: Sequence[str], *, seeds: int = 5, workers: int = 2) -> pd.Da
     """
     chosen = combinations(overrides)
     varied = [key for key in chosen[0] if len({one[key] for one in chosen}) > 1]
-    bases = [composed([f"{key}={value}" for key, value in one.items()]) for one in chosen]
+    # Apart from other runs, which `collect` and `figures` would take them for.
+    bases = [composed([f"{k}={v}" for k, v in ({"outputs": "outputs/tune"} | one).items()]) for one in chosen]
     runs = sweep([base | {"seed": seed} for base in bases for seed in range(seeds)], workers=workers, title="tune")
     table = []
     for index, one in enumerate(chosen):

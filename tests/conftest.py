@@ -1,5 +1,6 @@
 """Shared fixtures: caches go to a scratch folder, and BFCL is ranked once."""
 
+import hypothesis
 import pytest
 
 from toolpick.datasets import Dataset, Query, Tool
@@ -8,6 +9,9 @@ from toolpick.datasets.synthetic import Synthetic
 from toolpick.rankings import Rankings, rank
 from toolpick.scorers.bm25_okapi import Bm25Okapi
 from toolpick.scorers.given import Given
+
+hypothesis.settings.register_profile("toolpick", deadline=None)  # how long an example takes is the machine's affair
+hypothesis.settings.load_profile("toolpick")
 
 
 @pytest.fixture(autouse=True, scope="session")

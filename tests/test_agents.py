@@ -249,6 +249,54 @@ def test_an_sb3_model_is_evaluated_as_it_is():
     assert_frame_equal(rows, evaluate(model, ShortlistEnv(RULES)))
 
 
+@pytest.mark.parametrize("gamma", [0.5, 1.0])
+def test_a_depth_returns_the_same_named_at_once_or_reached_step_by_step(gamma):
+    class ThreeSteps:
+        def __call__(self, observations):
+            return (observations[:, RULES.feature_names.index("log_depth")] < 1.0).astype(int)
+
+    at_once = evaluate(FixedDepth(3), ShortlistOneShotEnv(RULES), gamma=gamma)
+    stepwise = evaluate(ThreeSteps(), ShortlistVectorEnv(7, RULES), gamma=gamma)
+    assert set(stepwise["depth"]) == {3}
+    assert at_once["return"].tolist() == pytest.approx(stepwise["return"].tolist())
+
+
+def test_a_policy_in_the_wrong_environment_is_refused():
+    with pytest.raises(InputError, match=r"plays toolpick/ShortlistOneShot-v0"):
+        evaluate(FixedDepth(2), ShortlistEnv(RULES))
+    learned = QLearning(bins=BINS, total_timesteps=100).train(RULES, **SILENT)
+    with pytest.raises(InputError, match=r"plays toolpick/Shortlist-v0"):
+        evaluate(learned, ShortlistOneShotEnv(RULES))
+
+
+@pytest.mark.parametrize("env", [ShortlistEnv(RULES), ShortlistVectorEnv(5, RULES)], ids=["single", "batched"])
+def test_actions_of_the_wrong_shape_are_refused(env):
+    for bad in (lambda observations: np.zeros((len(observations), 1)), lambda observations: [0] * 9):
+        with pytest.raises(InputError, match="actions of shape"):
+            evaluate(bad, env)
+
+
+def test_an_episode_cut_short_is_refused():
+    env = gymnasium.wrappers.TimeLimit(ShortlistEnv(RULES), 3)
+    with pytest.raises(InputError, match="truncated before it stopped"):
+        evaluate(lambda observations: CONTINUE, env)
+
+
+def test_queries_may_be_chosen_by_a_mask():
+    mask = np.arange(60) % 20 == 3
+    chosen = evaluate(lambda observations: 0, ShortlistEnv(RULES), queries=mask)
+    assert chosen["query_id"].tolist() == [RANKINGS.query_ids[i] for i in (3, 23, 43)]
+    assert RANKINGS.subset(mask).query_ids == RANKINGS.subset([3, 23, 43]).query_ids
+    for bad in ([0.5], [True], [-1], [[1]]):
+        with pytest.raises(InputError, match="positions in"):
+            RANKINGS.subset(bad)
+
+
+def test_backward_induction_refuses_a_growing_discount():
+    with pytest.raises(InputError, match="gamma must lie in"):
+        backward_induction(np.zeros((60, 12), dtype=int), RULES, 1.1, n_states=1)
+
+
 def test_other_environments_and_queries_are_refused():
     with pytest.raises(InputError, match="needs a toolpick shortlist environment"):
         evaluate(lambda observations: 0, gymnasium.make("CartPole-v1"))

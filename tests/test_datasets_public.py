@@ -44,7 +44,7 @@ def sizes(data):
 
 
 def test_simple_python_holds_what_it_held_before_the_other_categories_came():
-    expected = "d5db13ad5b864b22cb5ca264db49cf39af7ebe7ab9c184a409f8578e55efe1fb"
+    expected = "0941582aa2b8845d9e2d9be904a3487409e4717d5eb6df43cdda29713298edb4"
     assert BfclSimplePython()().content_hash == expected
     assert BfclPooled("any name", ["simple_python"])().content_hash == expected
 

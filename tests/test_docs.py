@@ -74,3 +74,4 @@ def test_every_column_of_the_tables_is_defined():
 def test_linked_files_exist(text):
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         assert (ROOT / target).exists(), target
+    assert "@@" not in text, "a placeholder was left"

@@ -1,29 +1,34 @@
 """From the command line to tables and figures, on tiny data: one run end to end for each entry point."""
 
+import importlib
 import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from experiments import record, reproduce
+from experiments import figures, record, reproduce
 from experiments.collect import collect, summarize
 from experiments.compose import composed
 from experiments.play import replay
-from experiments.record import open_run, open_runs, recording
+from experiments.record import open_run, open_runs, recording, text_hash
 from experiments.run import execute
 from experiments.sweep import sweep
 from experiments.tune import tune
 from toolpick import InputError
 from toolpick.metrics import bor_reward, p_rand
+from toolpick.splits.random import Random
 from toolpick_agents.evaluation import COLUMNS
+from toolpick_agents.fixed_depth import BestFixedDepth
 
 ROOT = Path(__file__).resolve().parents[1]
 TINY = [
@@ -84,9 +89,132 @@ def test_a_finished_run_is_not_repeated_but_for_new_code_or_data(tmp_path, monke
     stamp = (first.folder / "run.json").stat().st_mtime_ns
     assert execute(config).meta == first.meta
     assert (first.folder / "run.json").stat().st_mtime_ns == stamp
-    monkeypatch.setattr("experiments.run.code_hash", lambda: "other")
-    monkeypatch.setattr(record, "code_hash", lambda: "other")
+    monkeypatch.setattr("experiments.run.code_hash", lambda config: "other")
     assert execute(config).meta["code"] == "other"
+    assert len(open_runs(tmp_path / "runs")) == 1
+
+
+class Spy(BestFixedDepth):
+    """Writes down which queries it is trained and validated on."""
+
+    seen: ClassVar[dict] = {}
+
+    def train(self, rules, *, gamma, seed, monitor, **options):
+        Spy.seen["train"] = rules.rankings.query_ids
+        Spy.seen["validation"] = vars(monitor)["_env"].unwrapped.rules.rankings.query_ids
+        Spy.seen["discount"] = vars(monitor)["_gamma"]
+        return super().train(rules, gamma=gamma, seed=seed, monitor=monitor)
+
+
+def test_agents_learn_and_choose_on_learning_queries_and_are_judged_on_the_held_out(tmp_path, monkeypatch):
+    monkeypatch.setattr("experiments.build.make_agent", lambda config: Spy())
+    config = tiny(tmp_path, "agent=best_fixed_depth", "gamma=0.7")
+    run = execute(config)
+    split = Random()(60, 0)
+    parts = {name: {f"synthetic_{i}" for i in getattr(split, name)} for name in ("train", "validation", "test")}
+    assert set(Spy.seen["train"]) == parts["train"]
+    assert set(Spy.seen["validation"]) == parts["validation"]
+    assert set(run.rows()["query_id"]) == parts["test"]
+    assert Spy.seen["discount"] == 0.7
+    assert run.learned_on() == {text_hash(f"Synthetic request {i}.") for i in (*split.train, *split.validation)}
+
+
+def test_the_curve_ends_with_the_policy_that_is_played(tmp_path):
+    run = execute(tiny(tmp_path, "agent=q_learning", "agent.total_timesteps=640", "curve_every=500"))
+    assert run.curves()["step"].tolist() == [32, 512, 640]
+
+
+def test_a_reward_outside_the_checkout_is_named_and_watched(tmp_path, monkeypatch):
+    module = tmp_path / "own_reward.py"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for cost in (0.0, 0.5):
+        module.write_text(f"def pay(shortlist):\n    return shortlist.hit - {cost} * shortlist.depth\n")
+        record._module_source.cache_clear()
+        importlib.invalidate_caches()
+        sys.modules.pop("own_reward", None)
+        config = tiny(tmp_path, "agent=best_fixed_depth") | {
+            "reward": {"_target_": "own_reward.pay", "_partial_": True}
+        }
+        run = execute(config)
+        assert run.meta["names"]["reward"] == "pay"
+        if cost:
+            assert run.rows()["pay"].tolist() == pytest.approx(
+                ((run.rows()["hits"] > 0) - 0.5 * run.rows()["depth"]).tolist()
+            )
+
+
+def test_what_a_killed_process_left_is_no_run(tmp_path):
+    run = execute(tiny(tmp_path, "agent=best_fixed_depth"))
+    shutil.copytree(run.folder, run.folder.with_name(f".{run.folder.name}.1234abcd"))
+    assert len(open_runs(tmp_path / "runs")) == 1
+
+
+def test_different_experiments_are_told_apart_and_never_drawn_as_seeds(tmp_path):
+    runs = [execute(tiny(tmp_path, "agent=best_fixed_depth", f"gamma={gamma}")) for gamma in (1, 0.5)]
+    table = collect(runs)
+    assert table["experiment"].nunique() == 2
+    assert set(table["gamma"]) == {"1", "0.5"}
+    with pytest.raises(InputError, match="2 different experiments"):
+        figures.draw(runs, tmp_path / "figures")
+    repetitions = [runs[0], execute(tiny(tmp_path, "agent=best_fixed_depth", "seed=1"))]
+    assert "gamma" not in collect(repetitions)
+    figures.draw(repetitions, tmp_path / "figures")
+
+
+def test_a_table_that_cannot_be_written_leaves_nothing(tmp_path):
+    execute(tiny(tmp_path, "agent=best_fixed_depth"))
+    (tmp_path / "file").write_text("in the way")
+    for module in ("experiments.collect", "experiments.figures"):
+        done = command(module, tmp_path / "runs", "-o", tmp_path / "file" / "x.csv")
+        assert (done.returncode, "cannot write" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
+    done = command("experiments.collect", tmp_path / "runs", "-o", tmp_path / "new" / "x.csv")
+    assert done.returncode == 0
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["x.csv"]
+
+
+def test_logs_asked_for_later_are_made(tmp_path):
+    run = execute(tiny(tmp_path, *TINY_Q))
+    execute(tiny(tmp_path, *TINY_Q, "tensorboard=true"))
+    assert list((tmp_path / "tensorboard" / run.folder.name).rglob("events*"))
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("seed=-1", "seed must be a whole number of 0 or more"),
+        ("seed=1.5", "seed must be a whole number"),
+        ("curve_every=0", "curve_every must be a whole number of 1 or more"),
+        ("gamma=2", "gamma must be a number of at least 0 and at most 1"),
+        ("gamma=-0.1", "gamma must be a number"),
+        ("step_cost=abc", "step_cost must be a number"),
+    ],
+)
+def test_settings_that_belong_to_no_group_are_checked_too(tmp_path, override, message):
+    with pytest.raises(InputError, match=message):
+        execute(tiny(tmp_path, "agent=best_fixed_depth", override))
+
+
+def test_a_network_that_cannot_read_the_task_says_so(tmp_path):
+    one_shot = [
+        "agent=ppo",
+        "agent.plays=toolpick/ShortlistOneShot-v0",
+        "agent.total_timesteps=256",
+        "agent.num_envs=2",
+    ]
+    run = execute(tiny(tmp_path, *one_shot, "agent.algorithm.n_steps=16", "agent.algorithm.batch_size=16"))
+    with pytest.raises(InputError, match="cannot read these observations"):
+        replay(run, ["max_depth=5"])
+    assert (
+        replay(run, ["step_cost=1e-3"])["return"].tolist() != run.rows()["return"].tolist()
+        or run.rows()["depth"].max() == 1
+    )
+
+
+def test_a_sweep_with_a_bad_value_ends_with_a_message(tmp_path):
+    done = command("experiments.run", "-m", *TINY, f"outputs={tmp_path}", "agent=fixed_depth", "agent.depth=1,0")
+    assert done.returncode == 2
+    assert "error: agent fixed_depth: depth must be in 1..10" in done.stderr
+    assert "Traceback" not in done.stderr
     assert len(open_runs(tmp_path / "runs")) == 1
 
 
@@ -94,12 +222,32 @@ def test_a_replayed_agent_gives_the_recorded_rows(dqn_run):
     assert_frame_equal(replay(dqn_run), dqn_run.rows())
 
 
-def test_a_trained_agent_plays_other_data_but_never_what_it_learned_on(dqn_run):
-    other = replay(dqn_run, ["dataset.seed=7", "dataset.n_queries=30"])
+def own_files(folder, first=0):
+    """Twenty tools, and thirty queries that name them."""
+    lines = [json.dumps({"name": f"tool_{i}", "description": f"does thing{i}"}) for i in range(20)]
+    (folder / "tools.jsonl").write_text("\n".join(lines))
+    queries = [
+        {"query": f"request {q} thing{q % 20}", "relevant": [f"tool_{q % 20}"]} for q in range(first, first + 30)
+    ]
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+    return [f"dataset.tools={folder / 'tools.jsonl'}", f"dataset.queries={folder / 'queries.jsonl'}"]
+
+
+def test_queries_it_learned_on_are_refused_in_a_file_of_another_name_too(tmp_path):
+    words = ["dataset=jsonl", *own_files(tmp_path), "scorer=bm25", "max_depth=null", "agent=best_fixed_depth"]
+    run = execute(composed([*words, f"outputs={tmp_path}", "progress=false"]))
+    (tmp_path / "other").mkdir()
+    with pytest.raises(InputError, match="were trained or validated on"):
+        replay(run, own_files(tmp_path / "other", first=3))
+    assert len(replay(run, own_files(tmp_path / "other", first=100))) == 9
+
+
+def test_a_trained_agent_plays_other_data_but_never_what_it_learned_on(dqn_run, tmp_path):
+    other = replay(dqn_run, ["dataset=jsonl", *own_files(tmp_path), "scorer=bm25", "max_depth=null"])
     assert len(other) == 9
     for refused, message in (
-        (["seed=1"], "were trained on"),
-        (["split.test_share=0.6"], "were trained on"),
+        (["seed=1"], "were trained or validated on"),
+        (["split.test_share=0.6"], "were trained or validated on"),
         (["agent=q_learning"], "keeps its agent"),
         (["observation=notebook"], "keeps its observation"),
     ):
@@ -219,7 +367,8 @@ def test_the_tune_and_figures_commands(tmp_path):
     done = command("experiments.tune", *TINY, f"outputs={tmp_path}", *TINY_Q, "gamma=1,0.5", "--seeds", "1")
     assert done.returncode == 0, done.stderr
     assert "gamma=0.5" in done.stdout
-    done = command("experiments.figures", tmp_path / "runs", "-o", tmp_path / "figures")
+    execute(tiny(tmp_path / "one", *TINY_Q))
+    done = command("experiments.figures", tmp_path / "one" / "runs", "-o", tmp_path / "figures")
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "figures").glob("*.png"))) == 3
     done = command("experiments.tune", "agent=nobody")

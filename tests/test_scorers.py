@@ -111,6 +111,52 @@ def test_scores_are_computed_once_for_each_dataset_and_scorer(own_cache, three_t
     assert Counting.calls == 3
 
 
+class Plain:
+    """No dataclass: what it depends on cannot be known."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __call__(self, corpus):
+        return np.full((len(corpus.queries), len(corpus.tools)), self.value)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Long:
+    """Its array's repr is elided."""
+
+    values: np.ndarray
+
+    def __call__(self, corpus):
+        return np.full((len(corpus.queries), len(corpus.tools)), self.values.sum())
+
+
+@dataclasses.dataclass(frozen=True)
+class Outer:
+    inner: Counting
+
+    def __call__(self, corpus):
+        return self.inner(corpus)
+
+
+def test_scorers_that_differ_never_share_a_cache_entry(own_cache, three_tools):
+    corpus = three_tools.corpus
+    assert [cache.cached_scores(corpus, Plain(value))[0, 0] for value in (1.0, 2.0, 3.0)] == [1.0, 2.0, 3.0]  # pyright: ignore
+    array = np.zeros(5000)
+    other = array.copy()
+    other[2500] = 7.0
+    assert [cache.cached_scores(corpus, Long(values))[0, 0] for values in (array, other)] == [0.0, 7.0]
+    assert [cache.cached_scores(corpus, Outer(Counting(value)))[0, 0] for value in (1.0, 2.0)] == [1.0, 2.0]
+    one, two = (Tool("t", "", {"properties": dict.fromkeys(names)}) for names in (("a", "b"), ("b", "a")))
+    hashes = {Dataset("d", (tool,), (Query("q", "", ("t",)),)).corpus.content_hash for tool in (one, two)}
+    assert len(hashes) == 2
+
+
+def test_a_registry_without_a_word_scores_nothing():
+    data = Dataset("d", (Tool("!!!"), Tool("???")), (Query("q", "hello", ("???",)),))
+    assert Bm25()(data.corpus).tolist() == [[0.0, 0.0]]
+
+
 def test_a_damaged_cache_file_is_scored_again(own_cache, three_tools):
     cache.cached_scores(three_tools.corpus, Counting())
     (file,) = (own_cache / "scores").iterdir()

@@ -9,7 +9,9 @@ import pytest
 from gymnasium.utils.env_checker import check_env as gymnasium_check
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stable_baselines3 import DQN
 from stable_baselines3.common.env_checker import check_env as sb3_check
+from stable_baselines3.common.env_util import make_vec_env
 
 from toolpick import InputError
 from toolpick.episodes import episode_query
@@ -202,7 +204,6 @@ def test_episode_queries_are_uniform_and_differ_between_environments_and_seeds()
         ({"step_cost": -0.1}, "step_cost must be 0 or more"),
         ({"step_cost": float("nan")}, "step_cost must be 0 or more"),
         ({"reward": lambda s: s.hit / (s.depth - 1)}, "pays .* at depth 1 of query 'synthetic_"),
-        ({"render_mode": "human"}, "render_mode must be None or 'ansi'"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -242,3 +243,39 @@ def test_the_chance_of_a_shortlist_is_worked_out_from_its_labels_count(small_ran
     assert shortlist.hits.tolist() == [[1, 1]]
     assert shortlist.depth.tolist() == [[1, 2]]
     assert shortlist.p_rand.tolist() == [[pytest.approx(1 / 2), pytest.approx(5 / 6)]]
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_stable_baselines3_makes_the_environment_by_its_id(env_id):
+    """It asks for a render mode that there is not."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert make_vec_env(env_id, 2, seed=0).reset().shape[0] == 2  # pyright: ignore[reportAttributeAccessIssue]
+        model = DQN("MlpPolicy", env_id, policy_kwargs={"net_arch": [4]}, buffer_size=10)
+    assert model.action_space == gymnasium.make(env_id).action_space
+
+
+def test_nothing_is_drawn_before_the_first_reset(small_rankings):
+    env = ShortlistEnv(rankings=small_rankings, render_mode="ansi")
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.render()
+
+
+@pytest.mark.parametrize("n", [3, 7, 49])
+def test_equal_scores_are_standardised_to_zero(n):
+    features = {feature.name: feature.values for feature in Notebook()(np.full((1, n), 0.1), n)}
+    assert (features["score_standardised"] == 0).all()
+
+
+def test_the_mean_of_the_first_five_is_of_five():
+    scores = np.array([[10.0, 8.0, 6.0, 4.0, 2.0, 1.0, 0.5]])
+    features = {feature.name: feature.values for feature in Rich()(scores, 7)}
+    assert features["score_over_first_five"][0] == pytest.approx(scores[0] / 6.0)
+
+
+def test_a_preset_of_ones_own_is_never_handed_labels(small_rankings):
+    class Greedy(Notebook):
+        def leak(self, hits):
+            raise AssertionError("labels were handed out")
+
+    assert len(make_rules(small_rankings, observation=Greedy()).feature_names) == 7

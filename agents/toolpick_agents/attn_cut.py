@@ -40,6 +40,8 @@ class AttnCutPolicy:
 
     network: CutNetwork
 
+    plays: ClassVar[str] = ONE_SHOT
+
     def __call__(self, observations: NDArray) -> NDArray[np.int64]:
         features = torch.tensor(hazard_features(np.asarray(observations, dtype=np.float64)), dtype=torch.float32)
         self.network.eval()

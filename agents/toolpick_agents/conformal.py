@@ -29,6 +29,8 @@ class ConformalPolicy:
     hazard: Hazard
     threshold: float
 
+    plays: ClassVar[str] = ONE_SHOT
+
     def __call__(self, observations: NDArray) -> NDArray[np.int64]:
         before = found_before(self.hazard, np.asarray(observations, dtype=np.float64))
         return (before <= self.threshold).sum(axis=1) - 1

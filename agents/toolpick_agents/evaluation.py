@@ -12,7 +12,10 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from toolpick.errors import InputError
+from toolpick.rankings import query_positions
+from toolpick.shortlist_one_shot import ShortlistOneShotEnv
 from toolpick.shortlist_rules import ShortlistRules
+from toolpick_agents import ONE_SHOT, STEPWISE
 
 COLUMNS = [
     "query_id",
@@ -41,26 +44,36 @@ def evaluate(
             `oracle_actions(rules, queries)` is asked that instead, and knows the labels.
         env: `toolpick/Shortlist-v0` or its one-shot sibling, wrapped or not; or the batched Shortlist-v0,
             which gives the same rows faster.
-        queries: positions in the environment's rankings; all where None.
+        queries: positions in the environment's rankings, or a mask; all where None.
         gamma: discount of the column `return`.
 
     Returns:
         A frame with a row a query, in order: `COLUMNS`. `depth` is K, `pay` what the stop paid, `return` the
-        discounted sum of rewards, step costs included; the rest are raw facts to recompute any metric from.
+        discounted sum of rewards, step costs included, of reaching that depth step by step; the rest are raw facts
+        to recompute any metric from.
 
     Raises:
-        InputError: an environment that is not a shortlist, or a query outside it.
+        InputError: an environment that is not a shortlist or not the one the policy plays, a query outside it,
+            actions of the wrong shape, or an episode that is truncated before it stops.
     """
     rules = getattr(env.unwrapped, "rules", None)
     if not isinstance(rules, ShortlistRules):
         raise InputError(f"evaluate needs a toolpick shortlist environment, got {env}")
-    chosen = np.arange(rules.n_queries) if queries is None else np.asarray(queries, dtype=np.int64)
+    one_shot = isinstance(env.unwrapped, ShortlistOneShotEnv)
+    plays = getattr(policy, "plays", None)
+    if plays not in (None, ONE_SHOT if one_shot else STEPWISE):
+        raise InputError(f"the policy plays {plays}, whose actions mean something else in {env}")
+    chosen = query_positions(np.arange(rules.n_queries) if queries is None else queries, rules.n_queries)
     decide = _decider(policy, rules)
     if isinstance(env, VectorEnv):
         depths, returns = _play_batched(decide, env, chosen, gamma)
     else:
         depths, returns = _play_single(decide, env, chosen, gamma)
     facts = rules.facts(chosen, depths)
+    if one_shot:  # its reward is that of K-1 times CONTINUE and a STOP, undiscounted
+        paid = returns + rules.step_cost * (depths - 1)
+        cost = rules.step_cost * ((depths - 1) if gamma == 1 else (1 - gamma ** (depths - 1)) / (1 - gamma))
+        returns = gamma ** (depths - 1) * paid - cost
     ids = [rules.rankings.query_ids[query] for query in chosen]
     return pd.DataFrame({"query_id": ids, "depth": depths, **facts, "return": returns})[COLUMNS]
 
@@ -73,7 +86,20 @@ def _decider(policy: Any, rules: ShortlistRules) -> Decider:
         return lambda _, queries: policy.oracle_actions(rules, queries)
     if hasattr(policy, "predict"):
         return lambda observations, _: policy.predict(observations, deterministic=True)[0]
-    return lambda observations, _: np.broadcast_to(np.asarray(policy(observations)), len(observations))
+    return lambda observations, _: _one_each(policy(observations), len(observations))
+
+
+def _one_each(actions: Any, n: int) -> NDArray:
+    array = np.asarray(actions)
+    if array.shape not in ((), (n,)):
+        raise InputError(f"the policy returned actions of shape {array.shape} for {n} observations, expected ({n},)")
+    return np.broadcast_to(array, n)
+
+
+def _refuse_truncated(truncated: bool) -> bool:
+    if truncated:
+        raise InputError("an episode was truncated before it stopped: evaluate without a time limit, or set max_depth")
+    return False
 
 
 def _play_single(
@@ -86,7 +112,7 @@ def _play_single(
         while not over:
             action = decide(np.asarray(observation)[None], queries[row : row + 1])[0]
             observation, reward, terminated, truncated, info = env.step(action)
-            over = terminated or truncated
+            over = _refuse_truncated(truncated and not terminated) or terminated
             returns[row] += discount * float(reward)
             discount *= gamma
         depths[row] = info["depth"]
@@ -108,7 +134,8 @@ def _play_batched(
             observations, rewards, terminated, truncated, info = env.step(actions)
             returns[rows] += discount * np.where(playing, rewards, 0.0)[: len(rows)]
             discount *= gamma
-            ended = playing & (terminated | truncated)
+            _refuse_truncated(bool((playing & truncated & ~terminated).any()))
+            ended = playing & terminated
             if ended.any():
                 slots = np.flatnonzero(ended)
                 depths[rows[slots]] = info["final_info"]["depth"][slots]

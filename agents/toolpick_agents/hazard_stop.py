@@ -28,6 +28,8 @@ class HazardStopPolicy:
     hazard: Hazard
     pay: NDArray[np.float64]
 
+    plays: ClassVar[str] = ONE_SHOT
+
     def expected_pay(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, D) expected pay of stopping at each depth."""
         found = self.hazard.found_by(np.asarray(scores, dtype=np.float64))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from toolpick.errors import InputError
 from toolpick.shortlist_rules import ShortlistRules
 from toolpick_agents import ONE_SHOT, Monitor
 
@@ -16,6 +17,8 @@ from toolpick_agents import ONE_SHOT, Monitor
 @dataclass(frozen=True)
 class ClairvoyantPolicy:
     """Presents each query's best-paid depth, which takes its labels to know."""
+
+    plays: ClassVar[str] = ONE_SHOT
 
     def __call__(self, observations: NDArray) -> NoReturn:
         raise TypeError("the clairvoyant needs labels: play it through evaluate(), which calls oracle_actions")
@@ -65,6 +68,8 @@ def backward_induction(
     Returns:
         (S, 2) action values, STOP and CONTINUE, 0 for bins that no pair falls into; and (S,) state values.
     """
+    if not 0 <= gamma <= 1:
+        raise InputError(f"backward_induction: gamma must lie in 0..1, got {gamma}")
     weight = np.zeros(n_states)
     np.add.at(weight, states, 1.0)
     present = weight > 0

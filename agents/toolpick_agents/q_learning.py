@@ -97,6 +97,8 @@ class QLearningPolicy:
     values: NDArray[np.float64]
     visits: NDArray[np.int64]
 
+    plays: ClassVar[str] = STEPWISE
+
     def __call__(self, observations: NDArray) -> NDArray[np.int64]:
         rows = self.values[self.binning(observations)]
         return np.where(rows[..., CONTINUE] > rows[..., STOP], CONTINUE, STOP)

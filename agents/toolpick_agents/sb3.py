@@ -44,6 +44,7 @@ class Sb3Policy:
     """Deterministic decisions of a model."""
 
     model: BaseAlgorithm
+    plays: str = STEPWISE
 
     def __call__(self, observations: NDArray) -> NDArray[np.int64]:
         return self.model.predict(observations, deterministic=True)[0]
@@ -104,15 +105,16 @@ class Sb3:
         model = self.algorithm(env=_training_env(rules, self.plays, self.num_envs), tensorboard_log=log, **settings)
         if log is None:
             model.set_logger(Logger(None, []))  # the default one makes a folder in the temporary directory
-        watch = _Watch(monitor, keep_best=self.keep_best)
+        watch = _Watch(monitor, plays=self.plays, keep_best=self.keep_best)
         model.learn(self.total_timesteps, callback=CallbackList([watch, *(make() for make in self.callbacks)]))
         watch.restore_best()
-        return Sb3Policy(model)
+        return Sb3Policy(model, self.plays)
 
     def load(self, folder: Path) -> Sb3Policy:
         """See `Agent.load`. The zip holds pickled parts: load only what you trust."""
         kind = getattr(self.algorithm, "func", self.algorithm)
-        return Sb3Policy(kind.load(folder / _FILE, device="cpu"))  # pyright: ignore[reportFunctionMemberAccess]
+        model = kind.load(folder / _FILE, device="cpu")  # pyright: ignore[reportFunctionMemberAccess]
+        return Sb3Policy(model, self.plays)
 
 
 def _training_env(rules: ShortlistRules, plays: str, num_envs: int) -> Sb3VecEnv | DummyVecEnv:
@@ -135,13 +137,14 @@ def _standardizing(rules: ShortlistRules, plays: str) -> dict[str, Any]:
 class _Watch(BaseCallback):
     """Reports to the monitor after every step, and remembers the weights it judged best."""
 
-    def __init__(self, monitor: Monitor, *, keep_best: bool) -> None:
+    def __init__(self, monitor: Monitor, *, plays: str, keep_best: bool) -> None:
         super().__init__()
+        self._plays = plays
         self._monitor, self._keep_best = monitor, keep_best
         self._best, self._weights = -np.inf, None
 
     def _on_step(self) -> bool:
-        judged = self._monitor(self.num_timesteps, Sb3Policy(self.model))
+        judged = self._monitor(self.num_timesteps, Sb3Policy(self.model, self._plays))
         if self._keep_best and judged is not None and judged > self._best:
             self._best = judged
             state = self.model.policy.state_dict()

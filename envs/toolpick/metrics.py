@@ -38,10 +38,14 @@ def p_rand(n_tools: ArrayLike, n_relevant: ArrayLike, depth: ArrayLike, *, at_le
         raise ValueError(f"at_least must be 1 or more, got {at_least}")
     if np.any(n < 1) or np.any(r < 0) or np.any(r > n) or np.any(k < 0) or np.any(k > n):
         raise ValueError("p_rand needs N >= 1, 0 <= R <= N and 0 <= K <= N")
-    # A study has few distinct triples and many rows: the distribution is asked once for each triple.
-    distinct, where = np.unique(np.stack([n.ravel(), r.ravel(), k.ravel()]), axis=1, return_inverse=True)
-    tail = hypergeom.sf(at_least - 1, distinct[0], distinct[1], distinct[2])
-    return np.clip(tail, 0.0, 1.0)[where.ravel()].reshape(n.shape)
+    # A study has few distinct triples and many rows: the distribution is asked once for each triple. Three numbers
+    # up to N make one key below 2**63 for N up to two million.
+    base = int(n.max(initial=1)) + 1
+    if base > 2_000_000:
+        raise ValueError("p_rand handles registries of up to two million tools")
+    distinct, where = np.unique((n * base + r) * base + k, return_inverse=True)
+    tail = hypergeom.sf(at_least - 1, distinct // base**2, distinct // base % base, distinct % base)
+    return np.clip(tail, 0.0, 1.0)[where].reshape(n.shape)
 
 
 def bor_bits(hit: ArrayLike, chance: ArrayLike) -> float:

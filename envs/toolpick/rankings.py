@@ -67,8 +67,8 @@ class Rankings:
         return self.relevant.argmax(axis=1) + 1
 
     def subset(self, queries: ArrayLike) -> Rankings:
-        """The rankings of some queries, by integer position, in the order given."""
-        rows = np.asarray(queries, dtype=np.int64)
+        """The rankings of some queries, by integer position in the order given, or by a boolean mask."""
+        rows = query_positions(queries, self.n_queries)
         return Rankings(
             self.tool_names,
             tuple(self.query_ids[row] for row in rows),
@@ -78,6 +78,21 @@ class Rankings:
             self.relevant[rows],
             self.tool_tokens,
         )
+
+
+def query_positions(queries: ArrayLike, n_queries: int) -> NDArray[np.int64]:
+    """Integer positions, from positions or from a boolean mask over all queries.
+
+    Raises:
+        InputError: other numbers, or positions outside 0..n_queries-1.
+    """
+    rows = np.asarray(queries)
+    if rows.dtype == bool and rows.shape == (n_queries,):
+        return np.flatnonzero(rows)
+    whole = rows.size == 0 or np.issubdtype(rows.dtype, np.integer)
+    if rows.ndim != 1 or not whole or (rows.size and (rows.min() < 0 or rows.max() >= n_queries)):
+        raise InputError(f"queries must be positions in 0..{n_queries - 1} or a mask of {n_queries} booleans")
+    return rows.astype(np.int64)
 
 
 def rank(dataset: Dataset, scorer: Scorer) -> Rankings:

@@ -40,7 +40,7 @@ class ShortlistEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         rules: from `make_rules`; or give its arguments (`rankings`, `reward`, `observation`, `max_depth`,
             `step_cost`) here. Without any, a synthetic registry is played for BoR.
         env_index: position within a batch of environments, see `episode_query`.
-        render_mode: None or "ansi".
+        render_mode: None or "ansi"; any other counts as None.
 
     Version history: v0, first release.
     """
@@ -57,12 +57,11 @@ class ShortlistEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
     ) -> None:
         if rules is not None and settings:
             raise InputError(f"give rules or their settings, not both: {sorted(settings)}")
-        if render_mode not in (None, "ansi"):
-            raise InputError(f"render_mode must be None or 'ansi', got {render_mode!r}")
         self.rules = rules if rules is not None else make_rules(**settings)
         self.observation_space: Space[NDArray[np.float32]] = self.rules.observation_space  # pyright: ignore
         self.action_space = Discrete(2)
-        self.render_mode = render_mode
+        # Gymnasium warns of a mode that is not in the metadata, and Stable-Baselines3 always asks for one that is not.
+        self.render_mode = render_mode if render_mode in self.metadata["render_modes"] else None
         self._env_index = env_index
         self._episode = -1
         self._query, self._depth, self._terminated = 0, 0, True
@@ -102,6 +101,8 @@ class ShortlistEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         """
         if self.render_mode is None:
             return None
+        if self._depth == 0:
+            raise gymnasium.error.ResetNeeded("there is nothing to draw: call reset() before render()")
         return _drawing(self.rules, self._query, self._depth, reveal=self._terminated)
 
     def _observation(self) -> NDArray[np.float32]:

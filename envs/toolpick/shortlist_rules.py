@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from toolpick.errors import InputError
 from toolpick.observations import Feature, Observation
+from toolpick.observations.notebook_leaky import NotebookLeaky
 from toolpick.observations.rich import Rich
 from toolpick.rankings import Rankings, rank
 from toolpick.rewards import Reward, Shortlist
@@ -135,9 +136,8 @@ def make_rules(
     pay = _pay(reward, shortlist, rankings)
     preset = observation or Rich()
     features = preset(rankings.scores, depth_cap)
-    leak = getattr(preset, "leak", None)  # only the negative control has it
-    if leak is not None:
-        features = [*features, *leak(hits)]
+    if isinstance(preset, NotebookLeaky):  # the negative control, and no other preset, is handed labels
+        features = [*features, *preset.leak(hits)]
     space, observations = _tabulate(features, hits.shape)
     for array in (observations, pay, hits):
         array.flags.writeable = False

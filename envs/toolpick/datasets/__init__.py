@@ -74,7 +74,7 @@ class Corpus:
         """sha256 over every text and score a scorer can read."""
         digest = hashlib.sha256()
         cards = [[tool.name, tool.description, tool.parameters] for tool in self.tools]
-        digest.update(json.dumps([cards, self.queries], sort_keys=True, default=str).encode())
+        digest.update(json.dumps([cards, self.queries], default=str).encode())
         if self.scores is not None:
             digest.update(np.ascontiguousarray(self.scores).tobytes())
         return digest.hexdigest()

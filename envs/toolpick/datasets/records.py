@@ -27,9 +27,12 @@ def json_lines(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
     """Each line's object and its place, "file:line". Empty lines are passed over.
 
     Raises:
-        InputError: a file that cannot be read, or a line that is not UTF-8 or not a JSON object.
+        InputError: a file that cannot be read or is empty, or a line that is not UTF-8 or not a JSON object.
     """
-    for number, raw in enumerate(read_bytes(path).split(b"\n"), start=1):
+    content = read_bytes(path)
+    if not content.strip():
+        raise InputError(f"{path}: the file is empty; it needs one JSON object a line")
+    for number, raw in enumerate(content.split(b"\n"), start=1):
         where = f"{path}:{number}"
         if not raw.strip():
             continue

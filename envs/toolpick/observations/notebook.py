@@ -24,7 +24,8 @@ class Notebook:
         depth = np.arange(1, max_depth + 1)[None, :]
         current = scores[:, :max_depth]
         following = next_scores(scores, max_depth)
-        mean, std = scores.mean(axis=1, keepdims=True), scores.std(axis=1, keepdims=True)
+        mean = scores.mean(axis=1, keepdims=True)
+        std = np.where(np.ptp(scores, axis=1, keepdims=True) > 0, scores.std(axis=1, keepdims=True), 0.0)
         spread = np.sqrt(n_tools)  # no standardised value of N numbers lies further out
         return [
             Feature("depth_share", 0.0, 1.0, depth / n_tools),

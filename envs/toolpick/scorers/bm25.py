@@ -39,9 +39,11 @@ class Bm25:
         import bm25s
 
         cards = [tokenize(" ".join([tool.name, tool.description, *tool.parameter_names])) for tool in corpus.tools]
+        scores = np.zeros((len(corpus.queries), len(corpus.tools)))
+        if not any(cards):
+            return scores  # no card has a word
         index = bm25s.BM25(k1=self.k1, b=self.b, method="lucene")
         index.index(cards, show_progress=False)
-        scores = np.zeros((len(corpus.queries), len(corpus.tools)))
         for row, text in enumerate(corpus.queries):
             known = [word for word in tokenize(text) if word in index.vocab_dict]
             if known:

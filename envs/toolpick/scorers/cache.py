@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib.metadata
 import inspect
 import os
+import pickle
 import sys
 import tempfile
 import warnings
@@ -23,8 +25,9 @@ from toolpick.scorers import Scorer
 def cached_scores(corpus: Corpus, scorer: Scorer) -> NDArray[np.float64]:
     """`scorer(corpus)`, read from the cache where the same texts met the same scorer before.
 
-    The key covers the corpus, the scorer's settings, its source file and the versions of its libraries. A
-    scorer without a source file (defined in a notebook) is called every time. A damaged file is recomputed,
+    The key covers the corpus, the scorer's settings, the source files of its class and of the classes it
+    inherits from, and the versions of its libraries. A scorer that is no dataclass or has no source file (defined in
+    a notebook) is called every time. A damaged file is recomputed,
     and a cache that cannot be written is a warning.
     """
     key = _key(corpus, scorer)
@@ -47,13 +50,37 @@ def cached_scores(corpus: Corpus, scorer: Scorer) -> NDArray[np.float64]:
 
 
 def _key(corpus: Corpus, scorer: Scorer) -> str | None:
-    module = sys.modules.get(type(scorer).__module__)
-    if module is None or not getattr(module, "__file__", None):
-        return None
-    libraries = {name: importlib.metadata.version(name) for name in getattr(scorer, "libraries", ())}
-    facts = [corpus.content_hash, type(scorer).__qualname__, repr(scorer), repr(libraries)]
-    facts.append(inspect.getsource(module))
-    return hashlib.sha256("\0".join(facts).encode()).hexdigest()
+    digest = hashlib.sha256(corpus.content_hash.encode())
+    parts = _parts(scorer)
+    for part in parts:
+        if not dataclasses.is_dataclass(part):
+            return None
+        settings = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+        try:
+            digest.update(pickle.dumps((type(part).__qualname__, settings), protocol=4))
+        except Exception:  # a setting that cannot be pickled, of whatever kind, has no key
+            return None
+        for kind in type(part).__mro__[:-1]:
+            module = sys.modules.get(kind.__module__)
+            if module is None or not getattr(module, "__file__", None):
+                return None
+            digest.update(inspect.getsource(module).encode())
+        for library in getattr(part, "libraries", ()):
+            digest.update(f"{library}={importlib.metadata.version(library)}".encode())
+    return digest.hexdigest()
+
+
+def _parts(scorer: object) -> list[object]:
+    """The scorer and the dataclasses among its settings, which may be scorers too."""
+    if not dataclasses.is_dataclass(scorer):
+        return [scorer]
+    found: list[object] = [scorer]
+    for field in dataclasses.fields(scorer):
+        value = getattr(scorer, field.name)
+        for item in value if isinstance(value, tuple | list) else [value]:
+            if dataclasses.is_dataclass(item):
+                found += _parts(item)
+    return found
 
 
 def _write_whole(path: Path, scores: NDArray[np.float64]) -> None:
