@@ -70,7 +70,7 @@ def overridden(config: Config, overrides: Sequence[str]) -> Config:
 def identity(config: Config) -> str:
     """A run's id: a hash of everything in its configuration that can change a result."""
     counted = {key: value for key, value in config.items() if key not in NOT_IDENTITY}
-    return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(_one_form(counted), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def named(config: Config) -> dict[str, str]:
@@ -91,9 +91,19 @@ def experiment_of(config: Config) -> str:
 
 def differing(configs: Sequence[Config]) -> dict[str, list[Any]]:
     """The settings, by dotted key, that are not the same in all configurations, with each one's value."""
-    flat = [dict(_leaves({k: v for k, v in c.items() if k not in (*NOT_IDENTITY, "seed", "names")})) for c in configs]
-    keys = dict.fromkeys(key for one in flat for key in one)
-    return {key: [one.get(key) for one in flat] for key in keys if len({repr(one.get(key)) for one in flat}) > 1}
+    apart = (*NOT_IDENTITY, "seed", "names")
+    flat = [dict(_leaves({key: value for key, value in config.items() if key not in apart})) for config in configs]
+    columns = {key: [one.get(key) for one in flat] for key in dict.fromkeys(key for one in flat for key in one)}
+    return {key: values for key, values in columns.items() if len({repr(_one_form(value)) for value in values}) > 1}
+
+
+def _one_form(node: Any) -> Any:
+    """The same tree with 1.0 and 1 written alike."""
+    if isinstance(node, dict):
+        return {str(key): _one_form(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_one_form(value) for value in node]
+    return int(node) if isinstance(node, float) and node.is_integer() else node
 
 
 def _own_keys(cfg: DictConfig) -> list[str]:

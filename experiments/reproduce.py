@@ -87,12 +87,12 @@ def report(runs: Sequence[Run], folder: Path) -> None:
     figures.draw(runs, folder)
     print("\nHeld-out queries: mean over seeds ± half of the 95 % t interval")
     print(summary_table(table).to_string(index=False))
-    means = table.groupby("agent")[["bor_bits", "mean_bor_reward"]].mean()
+    means = table[table["reward"] == "bor"].groupby("agent")[["bor_bits", "mean_bor_reward"]].mean()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it is printed in full
         reversals = rank_reversals(means)
     if len(reversals):
-        print("\nPairs that BoR and the mean BoR reward put in opposite orders (means over rewards and seeds)")
+        print("\nPairs that BoR and the mean BoR reward put in opposite orders (reward bor, means over seeds)")
         print(reversals.round(3).to_string(index=False))
     learned = table[table["agent"].isin(_LEARNED)]
     deepest = learned.sort_values("mean_depth").iloc[-1]

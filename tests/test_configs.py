@@ -81,6 +81,7 @@ def test_the_records_say_what_they_say():
 def test_the_identity_covers_what_changes_results_and_nothing_else():
     base = composed()
     assert identity(base) == identity(composed(["outputs=/elsewhere", "progress=false", "tensorboard=true"]))
+    assert identity(composed(["gamma=1"])) == identity(composed(["gamma=1.0"]))
     for change in (
         "seed=1",
         "gamma=0.9",

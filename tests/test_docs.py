@@ -64,7 +64,7 @@ def test_every_column_of_the_tables_is_defined():
 
     env = ShortlistEnv(rankings=rank(Synthetic(n_queries=10)(), Given()))
     columns = [*COLUMNS, *summarize(evaluate(lambda observations: 0, env))]
-    columns += ["dataset", "scorer", "agent", "reward", "seed", "train_seconds", "run_id"]
+    columns += ["dataset", "scorer", "agent", "reward", "seed", "train_seconds", "run_id", "experiment"]
     for column in columns:
         generic = re.sub(r"_(easy|medium|hard|very_hard)$", "_B", column)
         assert re.search(rf"^\|[^|]*`{generic}`", SHORTLIST, re.MULTILINE), f"docs define no column {column}"
