@@ -25,6 +25,8 @@ ROOMS = {
 }
 NOT_VARIANTS = {
     "toolpick.scorers.cache",
+    "toolpick.scorers.embeddings",
+    "toolpick.scorers.sentence_models",
     "toolpick_agents.evaluation",
     "toolpick_agents.vec_env",
     "toolpick_agents.dqn",
