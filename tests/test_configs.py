@@ -25,6 +25,8 @@ ROOMS = {
 }
 NOT_VARIANTS = {
     "toolpick.scorers.cache",
+    "toolpick.scorers.embeddings",
+    "toolpick.scorers.sentence_models",
     *(f"toolpick.datasets.{name}" for name in ("fetch", "openapi_references", "records", "yaml_document")),
     *(f"toolpick_agents.{name}" for name in ("evaluation", "vec_env", "dqn", "one_shot", "hazard")),
 }

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from toolpick.datasets import Dataset
 from toolpick.errors import InputError
-from toolpick.scorers import Scorer
+from toolpick.scorers import OracleScorer, Scorer
 from toolpick.scorers.cache import cached_scores
 
 SCORE_LIMIT = 1e6  # observation bounds must be finite; no scorer we know comes near it
@@ -95,28 +95,33 @@ def query_positions(queries: ArrayLike, n_queries: int) -> NDArray[np.int64]:
     return rows.astype(np.int64)
 
 
-def rank(dataset: Dataset, scorer: Scorer) -> Rankings:
+def rank(dataset: Dataset, scorer: Scorer | OracleScorer) -> Rankings:
     """Score every tool for every query and sort; ties keep registry order.
+
+    A scorer sees the texts alone. The exception is a scorer that is an oracle by name, for experiments with a
+    scorer of known quality.
 
     Raises:
         InputError: the scorer returns another shape than (Q, N), a NaN, or a score beyond 1e6 in magnitude.
     """
-    scores = np.asarray(cached_scores(dataset.corpus, scorer), dtype=np.float64)
+    scores = np.asarray(_scores(dataset, scorer), dtype=np.float64)
     _check_scores(scores, dataset, type(scorer).__name__)
     order = np.argsort(-scores, axis=1, kind="stable")
-    column = {tool.name: index for index, tool in enumerate(dataset.tools)}
-    labels = np.zeros(scores.shape, dtype=bool)
-    for row, query in enumerate(dataset.queries):
-        labels[row, [column[name] for name in query.relevant]] = True
     return Rankings(
         tuple(tool.name for tool in dataset.tools),
         tuple(query.id for query in dataset.queries),
         tuple(query.text for query in dataset.queries),
         order,
         np.take_along_axis(scores, order, axis=1),
-        np.take_along_axis(labels, order, axis=1),
+        np.take_along_axis(dataset.labels, order, axis=1),
         np.array([tool.estimated_tokens for tool in dataset.tools]),
     )
+
+
+def _scores(dataset: Dataset, scorer: Scorer | OracleScorer) -> NDArray[np.float64]:
+    if isinstance(scorer, OracleScorer):
+        return scorer.oracle_scores(dataset)  # never cached: the cache tells corpora apart, not labelings
+    return cached_scores(dataset.corpus, scorer)
 
 
 def _check_scores(scores: NDArray[np.float64], dataset: Dataset, scorer: str) -> None:

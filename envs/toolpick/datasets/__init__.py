@@ -121,6 +121,16 @@ class Dataset:
         return Corpus(self.tools, tuple(query.text for query in self.queries), self.scores)
 
     @cached_property
+    def labels(self) -> np.ndarray:
+        """(Q, N) bool, whether tool j of the registry is relevant to query i. Read-only."""
+        column = {tool.name: index for index, tool in enumerate(self.tools)}
+        relevant = np.zeros((len(self.queries), len(self.tools)), dtype=bool)
+        for row, query in enumerate(self.queries):
+            relevant[row, [column[name] for name in query.relevant]] = True
+        relevant.flags.writeable = False
+        return relevant
+
+    @cached_property
     def content_hash(self) -> str:
         """sha256 over the corpus and the labels."""
         labels = [[query.id, query.relevant] for query in self.queries]

@@ -13,12 +13,12 @@ from toolpick.datasets import Corpus
 
 # Runs of capitals before a capitalised word, words with or without a first capital, numbers, other scripts:
 # "getHTTPResponse_v2" -> get, HTTP, Response, v, 2.
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 
 def tokenize(text: str) -> list[str]:
     """Lower-cased words, with snake_case, camelCase and dotted names taken apart."""
-    return [word.lower() for word in _WORD.findall(text)]
+    return [word.lower() for word in WORD.findall(text)]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import tempfile
 import warnings
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +22,16 @@ from toolpick.cache_folder import cache_folder
 from toolpick.datasets import Corpus
 from toolpick.scorers import Scorer
 
+DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)  # what np.load makes of a damaged file
+
 
 def cached_scores(corpus: Corpus, scorer: Scorer) -> NDArray[np.float64]:
     """`scorer(corpus)`, read from the cache where the same texts met the same scorer before.
 
     The key covers the corpus, the scorer's settings, the source files of its class and of the classes it
-    inherits from, and the versions of its libraries. A scorer that is no dataclass or has no source file (defined in
-    a notebook) is called every time. A damaged file is recomputed,
-    and a cache that cannot be written is a warning.
+    inherits from, the versions of its libraries and its fingerprint, and all of these of the scorers among its
+    settings. A scorer that is no dataclass or has no source file (defined in a notebook) is called every time. A
+    damaged file is recomputed, and a cache that cannot be written is a warning.
     """
     key = _key(corpus, scorer)
     if key is None:
@@ -39,11 +42,11 @@ def cached_scores(corpus: Corpus, scorer: Scorer) -> NDArray[np.float64]:
             return stored["scores"]
     except (FileNotFoundError, NotADirectoryError):
         pass
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         warnings.warn(f"score cache {path} is damaged ({error}); scoring again", stacklevel=2)
     scores = scorer(corpus)
     try:
-        _write_whole(path, scores)
+        write_whole(path, scores=scores)
     except OSError as error:
         warnings.warn(f"score cache {path} cannot be written: {error.strerror}", stacklevel=2)
     return scores
@@ -66,7 +69,13 @@ def _key(corpus: Corpus, scorer: Scorer) -> str | None:
                 return None
             digest.update(inspect.getsource(module).encode())
         for library in getattr(part, "libraries", ()):
-            digest.update(f"{library}={importlib.metadata.version(library)}".encode())
+            try:
+                digest.update(f"{library}={importlib.metadata.version(library)}".encode())
+            except importlib.metadata.PackageNotFoundError:
+                return None  # the scorer itself says best what to install
+        fingerprint = getattr(part, "fingerprint", None)
+        if fingerprint is not None:
+            digest.update(fingerprint().encode())
     return digest.hexdigest()
 
 
@@ -83,11 +92,16 @@ def _parts(scorer: object) -> list[object]:
     return found
 
 
-def _write_whole(path: Path, scores: NDArray[np.float64]) -> None:
+def write_whole(path: Path, **arrays: NDArray[Any]) -> None:
+    """Write an .npz file that a reader sees whole or not at all.
+
+    Raises:
+        OSError: the folder or the file cannot be written; nothing is left behind.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
         try:
-            np.savez(file, scores=scores)
+            np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
             file.flush()
             os.replace(file.name, path)
         except BaseException:
