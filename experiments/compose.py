@@ -18,6 +18,7 @@ from toolpick.errors import InputError
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 GROUPS = ("dataset", "scorer", "split", "observation", "reward", "agent")
+AFTERWARDS = ("chooser",)  # applied to finished runs, and so no part of their configuration
 NOT_IDENTITY = ("outputs", "progress", "tensorboard", "hydra")
 
 Config = dict[str, Any]
@@ -54,17 +55,38 @@ def overridden(config: Config, overrides: Sequence[str]) -> Config:
             raise InputError(f"override {override!r} is not of the form key=value")
         try:
             if key in GROUPS:
-                path = CONF / key / f"{value}.yaml"
-                if not path.is_file():
-                    known = sorted(file.stem for file in path.parent.glob("*.yaml"))
-                    raise InputError(f"no variant {value!r} of {key}; there are {known}")
+                cfg[key] = _variant(key, value)
                 names[key] = value
-                cfg[key] = OmegaConf.load(path)
             else:
                 OmegaConf.update(cfg, key, OmegaConf.create(f"value: {value}")["value"], merge=False)  # pyright: ignore
-        except OmegaConfBaseException as error:
+        except (OmegaConfBaseException, yaml.YAMLError) as error:
             raise InputError(f"override {override!r}: {error}") from error
     return resolved(cfg, names)
+
+
+def afterwards(overrides: Sequence[str]) -> Config:
+    """The configuration of one `AFTERWARDS` group by itself, e.g. from `chooser=llm chooser.workers=2`.
+
+    Raises:
+        InputError: no variant is chosen, or an override is unknown or of another group.
+    """
+    chosen = [override.partition("=") for override in overrides if override.partition("=")[0] in AFTERWARDS]
+    if len(chosen) != 1:
+        raise InputError(f"choose one variant, e.g. {AFTERWARDS[0]}=NAME; got {list(overrides)}")
+    group, _, name = chosen[0]
+    config = {group: OmegaConf.to_container(_variant(group, name)), "names": dict.fromkeys(GROUPS) | {group: name}}
+    settings = [override for override in overrides if override.partition("=")[0] != group]
+    return overridden(config, settings) | {"names": {group: name}}
+
+
+def _variant(group: str, name: str) -> DictConfig:
+    path = CONF / group / f"{name}.yaml"
+    if not path.is_file():
+        known = sorted(file.stem for file in path.parent.glob("*.yaml"))
+        raise InputError(f"no variant {name!r} of {group}; there are {known}")
+    cfg = OmegaConf.load(path)
+    assert isinstance(cfg, DictConfig)
+    return cfg
 
 
 def identity(config: Config) -> str:

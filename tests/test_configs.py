@@ -11,7 +11,7 @@ import yaml
 from hydra.errors import HydraException
 
 from experiments.build import make, make_agent
-from experiments.compose import CONF, GROUPS, composed, identity, overridden, resolved
+from experiments.compose import AFTERWARDS, CONF, GROUPS, afterwards, composed, identity, overridden, resolved
 from toolpick import InputError
 from toolpick_agents.sb3 import Sb3
 
@@ -22,6 +22,7 @@ ROOMS = {
     "observation": "toolpick.observations",
     "reward": "toolpick.rewards",
     "agent": "toolpick_agents",
+    "chooser": "toolpick.choosers",
 }
 NOT_VARIANTS = {
     "toolpick.scorers.cache",
@@ -39,7 +40,7 @@ def needed(group, name):
     return [f"{group}={name}"] + (["dataset.tools=t", "dataset.queries=q"] if name in OWN_FILES else [])
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", GROUPS + AFTERWARDS)
 def test_every_file_of_a_room_has_a_yaml_that_names_it(group):
     room = importlib.import_module(ROOMS[group])
     files = {f"{room.__name__}.{info.name}" for info in pkgutil.iter_modules(room.__path__)} - NOT_VARIANTS
@@ -55,6 +56,20 @@ def test_every_yaml_builds_a_frozen_callable_or_agent_with_all_its_settings(grou
     assert type(made).__dataclass_params__.frozen  # pyright: ignore[reportAttributeAccessIssue]
     assert callable(made) or hasattr(made, "train")
     assert config["names"][group] == name
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONF / "chooser").glob("*.yaml")))
+def test_every_chooser_builds_with_all_its_settings_and_is_no_part_of_a_run(name):
+    forced = {"recorded": ["path=p"], "llm": ["chat.base_url=http://a/v1", "chat.model=m"]}
+    config = afterwards([f"chooser={name}", *(f"chooser.{setting}" for setting in forced.get(name, []))])
+    made = make(config, "chooser")
+    assert dataclasses.is_dataclass(made)
+    settings = {field.name for field in dataclasses.fields(made)}
+    assert type(made).__dataclass_params__.frozen  # pyright: ignore[reportAttributeAccessIssue]
+    assert callable(made)
+    assert config["names"] == {"chooser": name}
+    assert set(config["chooser"]) == settings | {"_target_"}
+    assert not set(AFTERWARDS) & {*composed(), *composed()["names"]}
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (CONF / "experiment").glob("*.yaml")))

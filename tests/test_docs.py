@@ -3,16 +3,19 @@
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
+from loopback import endpoint, say
 
-from experiments.compose import CONF, GROUPS, composed
+from experiments.compose import AFTERWARDS, CONF, GROUPS, composed
 from toolpick.shortlist_rules import make_rules
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SHORTLIST = (ROOT / "docs" / "shortlist.md").read_text(encoding="utf-8")
 DATA = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+DOWNSTREAM = (ROOT / "docs" / "downstream.md").read_text(encoding="utf-8")
 
 
 def blocks(text, language):
@@ -36,7 +39,7 @@ def test_the_readmes_commands_compose():
 
 
 def test_the_readmes_table_names_every_variant():
-    for group in GROUPS:
+    for group in GROUPS + AFTERWARDS:
         (row,) = re.findall(rf"^\| `{group}` \|(.*)\|$", README, re.MULTILINE)
         assert set(re.findall(r"`([a-z0-9_]+)`", row)) == {path.stem for path in (CONF / group).glob("*.yaml")}
 
@@ -70,7 +73,51 @@ def test_every_column_of_the_tables_is_defined():
         assert re.search(rf"^\|[^|]*`{generic}`", SHORTLIST, re.MULTILINE), f"docs define no column {column}"
 
 
-@pytest.mark.parametrize("text", [README, SHORTLIST, DATA], ids=["README", "shortlist", "data"])
+def test_every_downstream_column_is_defined_and_the_knobs_are_those_of_the_yamls():
+    from experiments.downstream import summarize
+
+    rows = {"first_relevant_rank": [1], "depth": [1], "shown": [True], "right": [True], "failed": [False]}
+    columns = ["run_id", "dataset", "scorer", "agent", "reward", "seed", "chooser", "simulated"]
+    for column in [*columns, *summarize(pd.DataFrame(rows))]:
+        generic = re.sub(r"_(easy|medium|hard|very_hard)$", "_B", column)
+        assert re.search(rf"^\|[^|]*`{generic}`", DOWNSTREAM, re.MULTILINE), f"docs define no column {column}"
+    choosers = ("simulated", "simulated_embedding")
+    made = [yaml.safe_load((CONF / "chooser" / f"{name}.yaml").read_text()) for name in choosers]
+    for knob in ("none", "confusion", "steepness"):
+        (cells,) = re.findall(rf"^\| `{knob}` \|.*?\| (\S+) \| (\S+) \|$", DOWNSTREAM, re.MULTILINE)
+        assert [float(cell) for cell in cells] == [one[knob] for one in made]
+
+
+def test_the_calibration_table_of_the_docs_is_what_the_command_prints(bfcl):
+    from experiments.calibrate_chooser import BM25, cases, residuals
+    from toolpick.choosers.simulated import SimulatedOracle
+    from toolpick.scorers.bm25_okapi import Bm25Okapi
+
+    section = DOWNSTREAM.partition("### Calibration")[2].partition("With `--embedding")[0]
+    shown = [line.strip("| ").split(" | ") for line in section.splitlines() if re.match(r"\| (fixed|BoR)", line)]
+    printed = residuals(SimulatedOracle(), cases(bfcl, Bm25Okapi(), BM25))
+    numbers = ["mean_depth", "coverage", "published", "simulated", "residual"]
+    for cells, (_, row) in zip(shown, printed.iterrows(), strict=True):
+        assert [cells[0], cells[2]] == [row["policy"], row["queries"]]
+        for cell, name in zip([cells[1], *cells[3:]], numbers, strict=True):
+            places = len(cell.partition(".")[2])
+            assert float(cell) == pytest.approx(round(row[name], places), abs=1e-9), (cells, name)
+
+
+def test_the_chat_example_of_the_docs_works(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (example,) = blocks(DOWNSTREAM, "python")
+    names: dict = {}
+    with endpoint(say("blue")) as server:
+        exec(example.replace("http://localhost:8000/v1", server.base_url), names)
+    assert names["answer"].text == "blue"
+    assert names["answer"].prompt_tokens == 7
+    assert len(list((tmp_path / "outputs" / "chat").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "text", [README, SHORTLIST, DATA, DOWNSTREAM], ids=["README", "shortlist", "data", "downstream"]
+)
 def test_linked_files_exist(text):
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         assert (ROOT / target).exists(), target
