@@ -43,7 +43,7 @@ def coverage_against_depth(table: pd.DataFrame, path: Path) -> None:
         table: from `experiments.collect.collect`.
         path: PNG to write.
     """
-    figure, (left, right) = _axes(11.0, 4.6, columns=2, widths=(1.35, 1.0))
+    figure, (left, right) = figure_and_axes(11.0, 4.6, columns=2, widths=(1.35, 1.0))
     fixed = table[table["agent"].str.match(_FIXED)].drop_duplicates(subset=["agent", "seed"])
     front = [_point(group) for _, group in fixed.groupby("mean_depth")]
     if front:
@@ -75,7 +75,7 @@ def coverage_against_depth(table: pd.DataFrame, path: Path) -> None:
     left.set_xlabel("mean depth K: tools shown (log scale)")
     left.set_ylabel("coverage of held-out queries")
     left.legend(fontsize=8, loc="lower right", frameon=False)
-    _save(figure, path)
+    save(figure, path)
 
 
 def depth_by_difficulty(table: pd.DataFrame, path: Path) -> None:
@@ -91,7 +91,7 @@ def depth_by_difficulty(table: pd.DataFrame, path: Path) -> None:
     learned = table[~table["agent"].str.match(_NOT_LEARNED)]
     if learned.empty:
         return
-    figure, (left, right) = _axes(10.0, 4.2, columns=2)
+    figure, (left, right) = figure_and_axes(10.0, 4.2, columns=2)
     groups = _groups(learned)
     for index, ((agent, reward), group) in enumerate(groups):
         shift = (index - (len(groups) - 1) / 2) * 0.7 / len(groups)
@@ -113,7 +113,7 @@ def depth_by_difficulty(table: pd.DataFrame, path: Path) -> None:
     left.set_ylim(0.9, 1.5 * max(group[f"depth_{b}"].mean() for _, group in groups for b in DIFFICULTY_BUCKETS) + 5)
     right.set_ylim(-0.03, 1.03)
     right.legend(fontsize=8, frameon=False)
-    _save(figure, path)
+    save(figure, path)
 
 
 def learning_curves(runs: Sequence[Run], path: Path) -> None:
@@ -134,7 +134,7 @@ def learning_curves(runs: Sequence[Run], path: Path) -> None:
         return
     rewards, columns = sorted(set(curves["reward"])), ("return", "depth", "coverage")
     agents = sorted(set(curves["agent"]))
-    figure, grid = _axes(10.0, 2.6 * len(rewards), rows=len(rewards), columns=3)
+    figure, grid = figure_and_axes(10.0, 2.6 * len(rewards), rows=len(rewards), columns=3)
     panels = list(getattr(grid, "flat", grid))
     for axes, (reward, column) in zip(panels, [(r, c) for r in rewards for c in columns], strict=True):
         for agent, color in zip(agents, ["#0072b2", "#d55e00", "#009e73", "#cc79a7"] * len(agents), strict=False):
@@ -155,7 +155,7 @@ def learning_curves(runs: Sequence[Run], path: Path) -> None:
         if column == "coverage":
             axes.set_ylim(None, min(1.0, axes.get_ylim()[1]))
     panels[0].legend(fontsize=8, frameon=False, loc="lower right")
-    _save(figure, path)
+    save(figure, path)
 
 
 class _Style(NamedTuple):
@@ -208,9 +208,10 @@ def _cross(axes: Any, point: tuple[Estimate, Estimate], style: _Style, *, label:
     axes.errorbar(x.value, y.value, xerr=_ends(x), yerr=_ends(y), label=label, **style.keywords())
 
 
-def _axes(
+def figure_and_axes(
     width: float, height: float, *, rows: int = 1, columns: int = 1, widths: Sequence[float] | None = None
 ) -> tuple[Any, Any]:
+    """A figure without frames on top and right, and its axes as matplotlib's `subplots` hands them out."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -223,7 +224,12 @@ def _axes(
     return figure, axes
 
 
-def _save(figure: Any, path: Path) -> None:
+def save(figure: Any, path: Path) -> None:
+    """Write a PNG and close the figure.
+
+    Raises:
+        InputError: it cannot be written.
+    """
     from matplotlib import pyplot
 
     try:
