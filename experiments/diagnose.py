@@ -121,14 +121,18 @@ def draw(rankings: Rankings, table: pd.DataFrame, path: Path) -> None:
     middle.plot(table["depth"], table["ceiling"], color="0.5", linestyle="--", label="ceiling")
     middle.plot(table["depth"], table["bor_bits"], color="#0072b2", label="this ranking")
     middle.set_ylabel("Bits-over-Random")
+    ticks = [k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000) if k <= table["depth"].iloc[-1]]
     for axes in (left, middle):
-        axes.set_xlabel("depth K")
+        axes.set_xlabel("depth K (log scale)")
         axes.set_xscale("log")
+        axes.set_xticks(ticks, [str(k) for k in ticks])
+        axes.minorticks_off()
         axes.legend(fontsize=8, frameon=False)
     counts = _bucket_counts(rankings)
     right.bar(list(counts), list(counts.values()), color="#0072b2")
     right.set_ylabel("queries")
-    right.set_xlabel("rank of the first relevant tool: 1, 2-5, 6-20, 21+")
+    right.set_xticks(range(4), ["1", "2-5", "6-20", "21+"])
+    right.set_xlabel("rank of the first relevant tool")
     save(figure, path)
 
 
