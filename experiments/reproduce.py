@@ -17,9 +17,10 @@ import pandas as pd
 
 from experiments import figures
 from experiments.collect import collect
+from experiments.compare import compare, printable
 from experiments.compose import Config, composed
 from experiments.record import Run, write_csv
-from experiments.stats import Estimate, mean_interval, paired_bootstrap, rank_reversals
+from experiments.stats import Estimate, mean_interval, rank_reversals
 from experiments.sweep import sweep
 from toolpick.errors import InputError
 
@@ -46,15 +47,7 @@ def configs(outputs: str, *, seeds: Sequence[int] = SEEDS, extra: Sequence[str] 
 
 def comparisons(runs: Sequence[Run]) -> pd.DataFrame:
     """Each learned agent against the best fixed depth of the same reward: paired, on mean BoR reward and F1."""
-    table = []
-    for agent in _LEARNED:
-        for reward in REWARDS:
-            ours, theirs = _rows(runs, agent, reward), _rows(runs, "best_fixed_depth", reward)
-            for measure in ("bor_reward", "f1"):
-                found = paired_bootstrap(ours, theirs, measure)
-                key = {"agent": agent, "against": "best_fixed_depth", "reward": reward, "measure": measure}
-                table.append(key | {"difference": found.value, "low": found.low, "high": found.high})
-    return pd.DataFrame(table)
+    return pd.concat(compare(runs, agent, "best_fixed_depth", ("bor_reward", "f1")) for agent in _LEARNED)
 
 
 def main() -> None:
@@ -102,7 +95,7 @@ def report(runs: Sequence[Run], folder: Path) -> None:
         f"({deepest['agent']}, {deepest['reward']}, seed {deepest['seed']}); the cap is {cap} for every agent"
     )
     print("\nDifference to the best fixed depth: [95 % paired bootstrap over query ids and splits]")
-    print(_printable(compared).to_string(index=False))
+    print(printable(compared.drop(columns=["dataset", "scorer", "against", "seeds"])))
 
 
 def summary_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -121,31 +114,8 @@ def summary_table(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def _rows(runs: Sequence[Run], agent: str, reward: str) -> list[pd.DataFrame]:
-    from toolpick import metrics
-
-    chosen = [r for r in runs if (r.meta["names"]["agent"], r.meta["names"]["reward"]) == (agent, reward)]
-    frames = []
-    for run in sorted(chosen, key=lambda run: run.config["seed"]):
-        rows = run.rows()
-        chance = metrics.p_rand(rows["n_tools"], rows["n_relevant"], rows["depth"])
-        rows["bor_reward"] = metrics.bor_reward(rows["hits"] > 0, chance)
-        rows["f1"] = metrics.f1(rows["hits"], rows["n_relevant"], rows["depth"])
-        frames.append(rows)
-    return frames
-
-
 def _half_width(estimate: Estimate) -> str:
     return f"{estimate.value:.3f} ± {estimate.high - estimate.value:.3f}"
-
-
-def _text(estimate: Estimate) -> str:
-    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
-
-
-def _printable(compared: pd.DataFrame) -> pd.DataFrame:
-    intervals = [_text(Estimate(*row)) for row in compared[["difference", "low", "high"]].to_numpy()]
-    return compared.drop(columns=["low", "high"]).assign(difference=intervals)
 
 
 if __name__ == "__main__":
