@@ -61,7 +61,8 @@ def compare(runs: Sequence[Run], ours: str, theirs: str, measures: Sequence[str]
             )
     if not table:
         raise InputError(f"{ours} and {theirs} have no runs of the same dataset, scorer, reward and seed")
-    return pd.DataFrame(table).rename(columns={"value": "difference"})
+    frame = pd.DataFrame(table).rename(columns={"value": "difference"})
+    return frame.sort_values(["dataset", "scorer", "reward"], kind="stable", ignore_index=True)
 
 
 def printable(compared: pd.DataFrame) -> str:
