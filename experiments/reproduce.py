@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
+from hydra.errors import HydraException
 
 from experiments import figures
 from experiments.collect import collect
@@ -62,13 +63,13 @@ def main() -> None:
     try:
         todo = configs(arguments.outputs, seeds=range(arguments.seeds), extra=arguments.overrides)
         runs = sweep(todo, workers=arguments.workers, title="reproduce")
-    except InputError as error:
+        folder = Path(arguments.outputs) / "reproduce"
+        report(runs, folder)
+    except (InputError, HydraException) as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         print("interrupted: finished runs are kept; the same command goes on from them", file=sys.stderr)
         sys.exit(130)
-    folder = Path(arguments.outputs) / "reproduce"
-    report(runs, folder)
     print(f"\n{len(runs)} runs in {time.perf_counter() - start:.0f} s; tables and figures are in {folder}")
 
 

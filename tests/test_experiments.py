@@ -375,6 +375,12 @@ def test_the_tune_and_figures_commands(tmp_path):
     assert (done.returncode, "nobody" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
 
 
+def test_reproduce_with_bad_words_ends_with_a_message(tmp_path):
+    for words in (["agent.depht=1"], ["max_depth=0", "dataset=synthetic", "scorer=given"]):
+        done = command("experiments.reproduce", "--outputs", tmp_path, "--seeds", "1", "--workers", "1", *words)
+        assert (done.returncode, "error: " in done.stderr, "Traceback" in done.stderr) == (1, True, False), done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

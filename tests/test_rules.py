@@ -122,6 +122,12 @@ def test_pay_by_first_rank_is_what_such_a_query_is_paid():
             assert rules.pay[query] == pytest.approx(table[TEST.first_relevant_rank[query] - 1])
 
 
+def test_the_pay_table_of_a_shallower_list_is_a_corner_of_the_whole():
+    for reward in (Bor(), F1(), Ndcg(), CostAware()):
+        rules = make_rules(TEST, reward)
+        assert rules.pay_by_first_rank(max_depth=6)[:6] == pytest.approx(rules.pay_by_first_rank()[:6, :6])
+
+
 def test_hazard_stop_beats_the_best_fixed_depth_where_gaps_tell():
     fixed = evaluate(BestFixedDepth().train(RULES, **SILENT), ShortlistOneShotEnv(HELD))["pay"].mean()
     assert evaluate(HazardStop().train(RULES, **SILENT), ShortlistOneShotEnv(HELD))["pay"].mean() > fixed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,7 +18,7 @@ _FILE = "rule.json"
 
 
 @dataclasses.dataclass(frozen=True)
-class OneShotRule:
+class OneShotRule(ABC):
     """A frozen dataclass that is agent and policy in one: its fields are all it needs to decide.
 
     A subclass says how deep in `depths`; one that learns its fields from training queries overrides `train`.
@@ -27,9 +28,9 @@ class OneShotRule:
     oracle: ClassVar[bool] = False
     training_steps: ClassVar[int] = 0
 
+    @abstractmethod
     def depths(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
         """Depths (n,) in 1..D for score lists (n, D), non-increasing along the ranks."""
-        raise NotImplementedError
 
     def __call__(self, observations: NDArray) -> NDArray[np.int64]:
         """Actions (n,) of the one-shot environment: depth less 1."""

@@ -130,7 +130,7 @@ def _drawing(rules: ShortlistRules, query: int, depth: int, *, reveal: bool) -> 
         hits, relevant = rules.hits[query, depth - 1], rankings.n_relevant[query]
         lines.append(f"stopped: {hits} of {relevant} relevant (*) shown, paid {rules.pay[query, depth - 1]:.3f}")
     else:
-        pays = rules.pay_by_first_rank()[:depth, depth - 1]
+        pays = rules.pay_by_first_rank(max_depth=depth)[:depth, depth - 1]
         span = f"{pays[0]:.3f}" if np.ptp(pays) == 0 else f"{pays.min():.3f} to {pays.max():.3f}"
         lines.append(f"STOP here pays {span} if it shows the one relevant tool")
     return "\n".join(lines)

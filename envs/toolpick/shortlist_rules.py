@@ -75,12 +75,13 @@ class ShortlistRules:
         reward = np.where(stops, self.pay[query, depth - 1], -self.step_cost)
         return depth + ~stops, reward, stops
 
-    def pay_by_first_rank(self, n_relevant: int = 1) -> NDArray[np.float64]:
+    def pay_by_first_rank(self, n_relevant: int = 1, *, max_depth: int | None = None) -> NDArray[np.float64]:
         """(D+1, D) what STOP at each depth pays if the first of `n_relevant` relevant tools is at rank 1..D or beyond.
 
-        Only that one is reckoned to be shown, and cards to be of mean length. Knows no labels.
+        Only that one is reckoned to be shown, and cards to be of mean length. Knows no labels. D is `max_depth`, by
+        default that of the rules; the table takes about 9*D*D bytes.
         """
-        depth = self.max_depth
+        depth = self.max_depth if max_depth is None else max_depth
         relevant = np.eye(depth + 1, depth, dtype=bool)
         tokens = self.rankings.tool_tokens.mean() * np.arange(1.0, depth + 1)[None, :]
         total = np.full((depth + 1, 1), n_relevant)
