@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 from stable_baselines3 import DQN, PPO
 
+from experiments.build import make_agent, make_task
+from experiments.compose import composed
 from toolpick import InputError
 from toolpick.datasets.synthetic import Synthetic
 from toolpick.observations.section4 import Section4
@@ -21,7 +23,7 @@ from toolpick.shortlist import ShortlistEnv
 from toolpick.shortlist_one_shot import ShortlistOneShotEnv
 from toolpick.shortlist_rules import CONTINUE, STOP, make_rules
 from toolpick.shortlist_vector import ShortlistVectorEnv
-from toolpick_agents import ONE_SHOT
+from toolpick_agents import ONE_SHOT, ValuePolicy
 from toolpick_agents.dqn import EpisodeSchedule
 from toolpick_agents.evaluation import evaluate
 from toolpick_agents.fixed_depth import BestFixedDepth, FixedDepth
@@ -303,3 +305,34 @@ def test_other_environments_and_queries_are_refused():
     for env in (ShortlistEnv(RULES), ShortlistVectorEnv(3, RULES)):
         with pytest.raises(InputError, match=r"0\.\.59"):
             evaluate(lambda observations: 0, env, queries=[60])
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["agent=q_learning", "agent.total_timesteps=2000"],
+        ["agent=dqn", "agent.total_timesteps=1500"],
+        ["agent=ppo", "agent.total_timesteps=512"],
+        ["agent=hazard_stop"],
+        ["agent=attn_cut", "agent.gradient_steps=3"],
+    ],
+    ids=lambda overrides: overrides[0],
+)
+def test_the_decision_is_the_argmax_of_the_values_that_explain_it(overrides):
+    config = composed(["dataset=synthetic", "dataset.n_tools=30", "dataset.n_queries=60", "scorer=given", *overrides])
+    config |= {"max_depth": 20}
+    agent, task = make_agent(config), make_task(config)
+    policy = agent.train(task.train, gamma=1.0, seed=0, monitor=lambda step, policy: None)
+    assert isinstance(policy, ValuePolicy)
+    one_shot = agent.plays == ONE_SHOT
+    seen = (
+        task.test.rankings.scores[:, :20]
+        if one_shot
+        else task.test.observations.reshape(-1, task.test.observations.shape[2])
+    )
+    values = policy.action_values(seen)
+    assert values.shape == (len(seen), 20 if one_shot else 2)
+    assert (values.argmax(axis=1) == policy(seen)).all()
+    assert policy.unit in ("return", "log probability")
+    if policy.unit == "log probability":
+        assert np.exp(values).sum(axis=1) == pytest.approx(1, abs=1e-5)

@@ -104,14 +104,14 @@ def test_hazard_stop_maximises_expected_pay_by_brute_force(reward):
                 probability = found[row, r - 1] - (found[row, r - 2] if r > 1 else 0.0)
                 total += probability * rules.pay_by_first_rank()[r - 1, k - 1]
             expected.append(total)
-        assert policy.expected_pay(scores)[row] == pytest.approx(expected)
+        assert policy.action_values(scores)[row] == pytest.approx(expected)
         assert policy(scores)[row] == int(np.argmax(expected))
 
 
 def test_for_bor_expected_pay_is_found_times_bits():
     policy = HazardStop().train(RULES, **SILENT)
     found = policy.hazard.found_by(TEST.scores)
-    assert policy.expected_pay(TEST.scores) == pytest.approx(found * np.log2(40 / np.arange(1, 41)))
+    assert policy.action_values(TEST.scores) == pytest.approx(found * np.log2(40 / np.arange(1, 41)))
 
 
 def test_pay_by_first_rank_is_what_such_a_query_is_paid():
@@ -167,14 +167,14 @@ def test_a_floor_out_of_reach_says_so():
 
 
 def test_attn_cut_learns_to_beat_chance_depths():
-    rows = evaluate(AttnCut(epochs=25).train(RULES, **SILENT), ShortlistOneShotEnv(HELD))
+    rows = evaluate(AttnCut(gradient_steps=300).train(RULES, **SILENT), ShortlistOneShotEnv(HELD))
     assert rows["pay"].mean() > make_rules(TEST).pay.mean()
 
 
 @pytest.mark.parametrize(
     "agent",
     [ScoreGap(buffer=1), RelativeThreshold(), Elbow(), HazardStop(), HazardStop(isotonic=True), Conformal(),
-     WithFloor(HazardStop(), steps=2, folds=2), AttnCut(epochs=1)],
+     WithFloor(HazardStop(), steps=2, folds=2), AttnCut(gradient_steps=5)],
     ids=lambda agent: type(agent).__name__,
 )  # fmt: skip
 def test_a_saved_rule_decides_as_before(agent, tmp_path):

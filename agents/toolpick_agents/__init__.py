@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
 from toolpick.shortlist_rules import ShortlistRules
 
-__all__ = ["Agent", "Monitor", "Policy"]
+__all__ = ["Agent", "Monitor", "Policy", "ValuePolicy"]
 
 STEPWISE = "toolpick/Shortlist-v0"
 ONE_SHOT = "toolpick/ShortlistOneShot-v0"
@@ -29,6 +29,22 @@ class Policy(Protocol):
 
     def save(self, folder: Path) -> None:
         """Write what the agent's `load` needs into an existing folder."""
+        ...
+
+
+@runtime_checkable
+class ValuePolicy(Policy, Protocol):
+    """A policy that decides by comparing numbers, which say why it stopped where it did.
+
+    Attributes:
+        unit: of `action_values`: "return" or "log probability".
+    """
+
+    @property
+    def unit(self) -> str: ...
+
+    def action_values(self, observations: NDArray) -> NDArray:
+        """Numbers (n, A) of the actions, the largest of which it takes, for observations (n, F)."""
         ...
 
 

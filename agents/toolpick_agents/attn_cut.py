@@ -15,6 +15,7 @@ from toolpick_agents import ONE_SHOT, Monitor
 from toolpick_agents.hazard import FEATURES, hazard_features
 
 _FILE = "attn_cut.pt"
+_TICKS = 100
 
 
 class CutNetwork(torch.nn.Module):
@@ -41,12 +42,17 @@ class AttnCutPolicy:
     network: CutNetwork
 
     plays: ClassVar[str] = ONE_SHOT
+    unit: ClassVar[str] = "log probability"
 
     def __call__(self, observations: NDArray) -> NDArray[np.int64]:
+        return self.action_values(observations).argmax(axis=1)
+
+    def action_values(self, observations: NDArray) -> NDArray[np.float32]:
+        """(n, D) log probabilities of cutting at each depth."""
         features = torch.tensor(hazard_features(np.asarray(observations, dtype=np.float64)), dtype=torch.float32)
         self.network.eval()
         with torch.no_grad():
-            return self.network(features).argmax(dim=1).numpy()
+            return torch.log_softmax(self.network(features), dim=1).numpy()
 
     def save(self, folder: Path) -> None:
         torch.save(self.network.state_dict(), folder / _FILE)
@@ -60,9 +66,9 @@ class AttnCut:
     network's. AttnCut's recurrent layer is left out: log rank is among the features instead.
 
     Args:
-        epochs: passes over the training queries, each one batch a `batch_size` of them; the weights with the
-            best validation return seen by the monitor are handed back.
-        batch_size: queries in a step.
+        gradient_steps: batches to train on, however many queries there are; the weights with the best validation
+            return seen by the monitor are handed back.
+        batch_size: queries in a batch.
         learning_rate: of Adam.
         weight_decay: of Adam.
         temperature: of the target, in standard deviations of the training pay.
@@ -70,9 +76,9 @@ class AttnCut:
         heads: of the attention.
     """
 
-    epochs: int = 30
+    gradient_steps: int = 400
     batch_size: int = 32
-    learning_rate: float = 3e-3
+    learning_rate: float = 1e-2
     weight_decay: float = 1e-4
     temperature: float = 10.0
     width: int = 16
@@ -83,8 +89,8 @@ class AttnCut:
 
     @property
     def training_steps(self) -> int:
-        """Epochs times a thousand, so that the monitor's clock has room between them."""
-        return 1000 * self.epochs
+        """`_TICKS` a gradient step, so that the monitor evaluates about every twenty of them."""
+        return _TICKS * self.gradient_steps
 
     def train(
         self, rules: ShortlistRules, *, gamma: float, seed: int, monitor: Monitor, **options: Any
@@ -101,15 +107,15 @@ class AttnCut:
         network.std.copy_(features.std(dim=(0, 1)).clamp(min=1e-6))
         optimizer = torch.optim.Adam(network.parameters(), self.learning_rate, weight_decay=self.weight_decay)
         best, weights = -np.inf, None
-        for epoch in range(1, self.epochs + 1):
+        for step in range(1, self.gradient_steps + 1):
             network.train()
-            for batch in np.array_split(rng.permutation(rules.n_queries), max(1, rules.n_queries // self.batch_size)):
-                log_probability = torch.log_softmax(network(features[batch]), dim=1)
-                loss = -(target[batch] * log_probability).sum(dim=1).mean()
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-            judged = monitor(1000 * epoch, AttnCutPolicy(network))
+            batch = torch.from_numpy(rng.integers(rules.n_queries, size=self.batch_size))
+            log_probability = torch.log_softmax(network(features[batch]), dim=1)
+            loss = -(target[batch] * log_probability).sum(dim=1).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            judged = monitor(_TICKS * step, AttnCutPolicy(network))
             if judged is not None and judged > best:
                 best, weights = judged, {key: value.clone() for key, value in network.state_dict().items()}
         if weights is not None:

@@ -29,15 +29,16 @@ class HazardStopPolicy:
     pay: NDArray[np.float64]
 
     plays: ClassVar[str] = ONE_SHOT
+    unit: ClassVar[str] = "return"
 
-    def expected_pay(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def action_values(self, observations: NDArray) -> NDArray[np.float64]:
         """(n, D) expected pay of stopping at each depth."""
-        found = self.hazard.found_by(np.asarray(scores, dtype=np.float64))
+        found = self.hazard.found_by(np.asarray(observations, dtype=np.float64))
         first = np.diff(found, axis=1, prepend=0.0, append=1.0)  # the last entry: beyond rank D
         return first @ self.pay
 
     def __call__(self, observations: NDArray) -> NDArray[np.int64]:
-        return self.expected_pay(observations).argmax(axis=1)
+        return self.action_values(observations).argmax(axis=1)
 
     def save(self, folder: Path) -> None:
         save_hazard(folder / _FILE, self.hazard, pay=self.pay)

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from toolpick.errors import InputError
-from toolpick.shortlist_rules import CONTINUE, STOP, ShortlistRules
+from toolpick.shortlist_rules import ShortlistRules
 from toolpick.shortlist_vector import ShortlistVectorEnv
 from toolpick_agents import STEPWISE, Monitor
 
@@ -98,10 +98,14 @@ class QLearningPolicy:
     visits: NDArray[np.int64]
 
     plays: ClassVar[str] = STEPWISE
+    unit: ClassVar[str] = "return"
 
     def __call__(self, observations: NDArray) -> NDArray[np.int64]:
-        rows = self.values[self.binning(observations)]
-        return np.where(rows[..., CONTINUE] > rows[..., STOP], CONTINUE, STOP)
+        return self.action_values(observations).argmax(axis=-1)
+
+    def action_values(self, observations: NDArray) -> NDArray[np.float64]:
+        """(n, 2) values of STOP and CONTINUE."""
+        return self.values[self.binning(observations)]
 
     def table(self) -> pd.DataFrame:
         """A row a state: bin of each feature, both action values, their visits, and the greedy action."""

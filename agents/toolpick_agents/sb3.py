@@ -11,9 +11,11 @@ import gymnasium
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from stable_baselines3 import DQN
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -48,6 +50,22 @@ class Sb3Policy:
 
     def __call__(self, observations: NDArray) -> NDArray[np.int64]:
         return self.model.predict(observations, deterministic=True)[0]
+
+    @property
+    def unit(self) -> str:
+        """Of `action_values`."""
+        return "return" if isinstance(self.model, DQN) else "log probability"
+
+    def action_values(self, observations: NDArray) -> NDArray[np.float32]:
+        """(n, A) action values of DQN, log probabilities of an actor-critic algorithm."""
+        with torch.no_grad():
+            tensor, _ = self.model.policy.obs_to_tensor(np.asarray(observations))
+            if isinstance(self.model, DQN):
+                return self.model.q_net(tensor).numpy()
+            assert isinstance(self.model.policy, ActorCriticPolicy)
+            distribution = self.model.policy.get_distribution(tensor).distribution
+            assert isinstance(distribution, torch.distributions.Categorical)
+            return distribution.logits.numpy()
 
     def save(self, folder: Path) -> None:
         # Without its class the replay buffer is set up from `n_steps` again on loading, as it was at first.
