@@ -58,9 +58,10 @@ def make_agent(config: Config) -> Agent:
     return make(config, "agent")
 
 
-def make_task(config: Config) -> Task:
-    """Load, rank, split and tabulate."""
-    dataset: Dataset = make(config, "dataset")()
+def make_task(config: Config, dataset: Dataset | None = None) -> Task:
+    """Load, rank, split and tabulate; a dataset that is loaded already is not loaded again."""
+    dataset = make(config, "dataset")() if dataset is None else dataset
+    assert isinstance(dataset, Dataset)
     rankings = rank(dataset, make(config, "scorer"))
     split: Split = make(config, "split")(rankings.n_queries, config["seed"])
     parts = (split.train, split.validation, split.test)

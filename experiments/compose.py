@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -42,6 +44,18 @@ def resolved(cfg: DictConfig, choices: Mapping[str, Any]) -> Config:
     if missing:
         raise InputError(f"configuration: {missing[0][0]} must be given, e.g. {missing[0][0]}=VALUE")
     return content | {"names": {group: choices[group] for group in GROUPS}}
+
+
+def combinations(overrides: Sequence[str]) -> list[dict[str, str]]:
+    """All assignments of single values to keys that lists with comma-separated values stand for."""
+    choices = []
+    for override in OverridesParser.create().parse_overrides(list(overrides)):
+        if override.is_sweep_override():
+            values = list(override.sweep_string_iterator())
+        else:
+            values = [override.get_value_element_as_str()]
+        choices.append([(override.get_key_element(), value) for value in values])
+    return [dict(chosen) for chosen in itertools.product(*choices)]
 
 
 def overridden(config: Config, overrides: Sequence[str]) -> Config:

@@ -17,7 +17,14 @@ from omegaconf import DictConfig
 
 from experiments.compose import Config, identity, named, resolved
 from experiments.record import Run, code_hash, git_state, open_run, recording, still_valid, text_hash, versions
+from toolpick.datasets import Dataset
 from toolpick.errors import InputError
+
+
+def finished(config: Config, dataset: Dataset) -> Run | None:
+    """The finished run of this configuration, if code, libraries and data are still those that made it."""
+    data = {dataset.name: dataset.content_hash}
+    return still_valid(Path(config["outputs"]) / "runs" / identity(config), data, code_hash(config))
 
 
 def execute(config: Config) -> Run:
@@ -26,21 +33,21 @@ def execute(config: Config) -> Run:
     Raises:
         InputError: the configuration or the data is at fault, or the outputs cannot be written.
     """
-    from experiments.build import make_agent, make_task, playing_env
+    from experiments.build import make, make_agent, make_task, playing_env
     from experiments.monitor import CurveMonitor
     from toolpick_agents.evaluation import evaluate
 
     _check(config)
     run_id = identity(config)
-    agent, task = make_agent(config), make_task(config)
-    data, code = {task.dataset.name: task.dataset.content_hash}, code_hash(config)
-    folder = Path(config["outputs"]) / "runs" / run_id
+    agent, dataset = make_agent(config), make(config, "dataset")()
     logs = Path(config["outputs"]) / "tensorboard" / run_id if config["tensorboard"] else None
-    done = still_valid(folder, data, code)
+    done = finished(config, dataset)
     if done is not None and (logs is None or logs.exists()):
         return done
-    names = named(config) | {"dataset": task.dataset.name}
+    task = make_task(config, dataset)
+    names = named(config) | {"dataset": dataset.name}
     names["agent"] = getattr(agent, "name", names["agent"])
+    folder = Path(config["outputs"]) / "runs" / run_id
     with recording(folder) as scratch:
         title = f"{names['agent']} {names['reward']} seed {config['seed']}"
         monitor = CurveMonitor(
@@ -68,8 +75,8 @@ def execute(config: Config) -> Run:
             "oracle": agent.oracle,
             "git": git_state(),
             "versions": versions(),
-            "code": code,
-            "data": data,
+            "code": code_hash(config),
+            "data": {dataset.name: dataset.content_hash},
             "train_seconds": seconds,
         }
         (scratch / "run.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")

@@ -9,30 +9,16 @@ those of other experiments. Held-out rows are recorded as in any run, and not re
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 from collections.abc import Sequence
 
 import pandas as pd
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from experiments.compose import composed
+from experiments.compose import combinations, composed
 from experiments.stats import mean_interval
 from experiments.sweep import sweep
 from toolpick import InputError
-
-
-def combinations(overrides: Sequence[str]) -> list[dict[str, str]]:
-    """All assignments of single values to keys that lists with comma-separated values stand for."""
-    choices = []
-    for override in OverridesParser.create().parse_overrides(list(overrides)):
-        if override.is_sweep_override():
-            values = list(override.sweep_string_iterator())
-        else:
-            values = [override.get_value_element_as_str()]
-        choices.append([(override.get_key_element(), value) for value in values])
-    return [dict(chosen) for chosen in itertools.product(*choices)]
 
 
 def tune(overrides: Sequence[str], *, seeds: int = 5, workers: int = 2) -> pd.DataFrame:

@@ -10,8 +10,19 @@ import pytest
 import yaml
 from hydra.errors import HydraException
 
+from experiments import study
 from experiments.build import make, make_agent
-from experiments.compose import AFTERWARDS, CONF, GROUPS, afterwards, composed, identity, overridden, resolved
+from experiments.compose import (
+    AFTERWARDS,
+    CONF,
+    GROUPS,
+    afterwards,
+    combinations,
+    composed,
+    identity,
+    overridden,
+    resolved,
+)
 from toolpick import InputError
 from toolpick_agents.sb3 import Sb3
 
@@ -77,7 +88,20 @@ def test_every_named_experiment_composes_and_builds(name):
     config = composed([f"experiment={name}"])
     for group in GROUPS:
         make(config, group)
-    assert identity(config) != identity(composed())
+    assert identity(config) != identity(composed()) or name in study.names()
+
+
+@pytest.mark.parametrize("name", study.names())
+def test_the_grid_of_a_named_experiment_is_what_the_command_line_makes_of_it(name):
+    params = yaml.safe_load((CONF / "experiment" / f"{name}.yaml").read_text(encoding="utf-8"))["hydra"]["sweeper"][
+        "params"
+    ]
+    settings = combinations([f"{key}={value}" for key, value in params.items()])
+    grid = [identity(config) for config in study.configs(name)]
+    assert len(set(grid)) == len(grid) == len(settings)
+    for one in (settings[0], settings[-1]):
+        typed = composed([f"experiment={name}", *(f"{key}={value}" for key, value in one.items())])
+        assert identity(typed) in grid
 
 
 def test_the_records_say_what_they_say():
