@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BFCL_EVAL := bfcl-eval==2026.3.23
 
-.PHONY: setup reproduce test lint types contract unit clean
+.PHONY: setup reproduce study test lint types contract unit clean
 
 setup: $(STAMP)
 
@@ -19,6 +19,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 reproduce: setup
 	$(BIN)/python -m experiments.reproduce
+
+# Every named experiment; stopped and started again, it goes on.
+study: setup
+	$(BIN)/python -m experiments.study
 
 test: lint types contract unit
 

@@ -109,7 +109,7 @@ def read(name: str, outputs: Path = OUTPUTS) -> Results:
     """What `study` has filed under this name.
 
     Raises:
-        InputError: nothing.
+        InputError: `study` has filed nothing there.
     """
     path = outputs / name / _FILE
     try:
